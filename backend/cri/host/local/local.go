@@ -39,6 +39,8 @@ type Host struct {
 	// calls of the container runtime that are under way, and the locks that order them.
 	calls calls
 	turns turns
+	// logs are those that are followed.
+	logs logWatch
 	// delay is the lock that delays shutdowns.
 	delay shutdownLock
 

@@ -25,7 +25,11 @@ func (h *Host) Log(ctx context.Context, r host.LogRequest) (io.ReadCloser, error
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	files, err := openLog(path, r.Follow)
+	var watch *logWatch
+	if r.Follow {
+		watch = &h.logs
+	}
+	files, err := openLog(path, watch)
 	if err != nil {
 		return nil, err
 	}

@@ -150,6 +150,66 @@ func TestFollowedLogGrowsAndEnds(t *testing.T) {
 	expectEnd(t, r, "cut off\n")
 }
 
+// A user may have few inotify instances, usually 128: all followed logs share one.
+func TestManyLogsAreFollowed(t *testing.T) {
+	const many = 200
+	h, before := New(Options{}), inotifies(t)
+	ended := make(chan struct{})
+	logs, readers := make([]*writtenLog, many), make([]io.ReadCloser, many)
+	for i := range many {
+		logs[i] = newLog(t, "")
+		r, err := h.Log(t.Context(), host.LogRequest{Path: logs[i].path, Follow: true, Ended: ended})
+		if err != nil {
+			t.Fatalf("log %d: %v", i, err)
+		}
+		t.Cleanup(func() { r.Close() })
+		readers[i] = r
+	}
+	again, err := h.Log(t.Context(), host.LogRequest{Path: logs[0].path, Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := inotifies(t) - before; n != 1 {
+		t.Errorf("%d inotify instances, want 1", n)
+	}
+	if err := again.Close(); err != nil { // the other reader of this log goes on
+		t.Error(err)
+	}
+	for i, log := range logs {
+		log.write(logLine(1, "stdout", "F", fmt.Sprint("one ", i)))
+		expect(t, readers[i], fmt.Sprintf("one %d\n", i))
+		log.rename(".20260101-000000")
+		log.reopen()
+		log.write(logLine(2, "stdout", "F", fmt.Sprint("two ", i)))
+		expect(t, readers[i], fmt.Sprintf("two %d\n", i))
+	}
+	close(ended)
+	for i, r := range readers {
+		expectEnd(t, r, "")
+		if err := r.Close(); err != nil {
+			t.Errorf("log %d: %v", i, err)
+		}
+	}
+	if n := inotifies(t) - before; n != 0 {
+		t.Errorf("%d inotify instances are left", n)
+	}
+}
+
+// inotifies is how many inotify instances this process has.
+func inotifies(t *testing.T) (n int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if target, err := os.Readlink(file); err == nil && target == "anon_inode:inotify" {
+			n++
+		}
+	}
+	return n
+}
+
 func TestLogOfEndedContainerIsReadToItsEnd(t *testing.T) {
 	ended := make(chan struct{})
 	close(ended)
@@ -306,7 +366,7 @@ func TestReadFileReadsTheEnd(t *testing.T) {
 
 func TestFilesThatWaitForASlowReaderAreBounded(t *testing.T) {
 	log := newLog(t, "")
-	files, err := openLog(log.path, false)
+	files, err := openLog(log.path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 // maxWaiting bounds the rotated files that a slow reader keeps open; the oldest of
@@ -21,9 +18,7 @@ type logFiles struct {
 	current *os.File
 	// changed has a value when there may be something new.
 	changed chan struct{}
-
-	watcher *fsnotify.Watcher
-	done    chan struct{}
+	watch   *logWatch // nil without follow
 
 	mu sync.Mutex
 	// waiting are open, the oldest first; last is the newest of all.
@@ -31,71 +26,36 @@ type logFiles struct {
 	last    os.FileInfo
 }
 
-// openLog opens the file, and watches its directory when it follows: writes,
-// renames and new files show there.
-func openLog(path string, follow bool) (*logFiles, error) {
-	l := &logFiles{path: path, changed: make(chan struct{}, 1), done: make(chan struct{})}
-	if follow {
-		// Before the file is opened, so that no rotation is missed.
-		if err := l.watch(); err != nil {
-			return nil, err
-		}
-	}
+// openLog opens the file, and has its directory watched when it follows, which is when
+// watch is not nil: writes, renames and new files show there.
+func openLog(path string, watch *logWatch) (*logFiles, error) {
+	l := &logFiles{path: path, changed: make(chan struct{}, 1)}
 	f, info, err := openRegular(path)
 	if err != nil {
-		err = fmt.Errorf("open log: %w", err)
-		if l.watcher != nil {
-			err = errors.Join(err, l.watcher.Close())
-		}
-		return nil, err
+		return nil, fmt.Errorf("open log: %w", err)
 	}
 	l.current, l.last = f, info
-	if follow {
-		go l.run()
-	} else {
-		close(l.done)
+	if watch == nil {
+		return l, nil
 	}
+	if err := watch.add(l); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	l.watch = watch
+	l.look() // for a rotation between the two
 	return l, nil
 }
 
-func (l *logFiles) watch() error {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("follow log %s: inotify: %w; fs.inotify.max_user_instances may be too low", l.path, err)
+// happened is told of each event in the directory, and whether the log's name may be
+// another file's by it. It opens that at once: one that is rotated again while the reader
+// is slow would be missed.
+func (l *logFiles) happened(renamed bool) {
+	if renamed {
+		l.look()
 	}
-	if err := w.Add(filepath.Dir(l.path)); err != nil {
-		return errors.Join(
-			fmt.Errorf("follow log %s: inotify: %w; fs.inotify.max_user_watches may be too low", l.path, err), w.Close(),
-		)
-	}
-	l.watcher = w
-	return nil
-}
-
-// run turns events into hints until Close. It opens a new file at once: one that
-// is rotated again while the reader is slow would be missed.
-func (l *logFiles) run() {
-	defer close(l.done)
-	for {
-		select {
-		case e, ok := <-l.watcher.Events:
-			if !ok {
-				return
-			}
-			if e.Has(fsnotify.Create) && e.Name == l.path {
-				l.look()
-			}
-		case _, ok := <-l.watcher.Errors:
-			// The queue has overflown: anything may have happened.
-			if !ok {
-				return
-			}
-			l.look()
-		}
-		select {
-		case l.changed <- struct{}{}:
-		default:
-		}
+	select {
+	case l.changed <- struct{}{}:
+	default:
 	}
 }
 
@@ -143,13 +103,12 @@ func (l *logFiles) next() error {
 	return nil
 }
 
-// Close ends the watching and waits for it.
+// Close ends the watching.
 func (l *logFiles) Close() error {
 	var errs []error
-	if l.watcher != nil {
-		errs = append(errs, l.watcher.Close())
+	if l.watch != nil {
+		errs = append(errs, l.watch.remove(l))
 	}
-	<-l.done
 	for _, f := range append([]*os.File{l.current}, l.waiting...) {
 		errs = append(errs, f.Close())
 	}
