@@ -157,7 +157,11 @@ func (h *Host) tryLock(owner string) (*os.File, error) {
 // lockRange locks bytes of a file for whoever has it open (F_OFD_SETLK); none are from the
 // first to the end of all files.
 func lockRange(file *os.File, start, bytes int64) error {
-	where := unix.Flock_t{Type: unix.F_WRLCK, Start: start, Len: bytes}
+	return setRange(file, unix.F_WRLCK, start, bytes)
+}
+
+func setRange(file *os.File, kind int16, start, bytes int64) error {
+	where := unix.Flock_t{Type: kind, Start: start, Len: bytes}
 	return unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &where)
 }
 
@@ -167,7 +171,8 @@ func (h *Host) release(file *os.File) {
 	if file == nil {
 		return
 	}
-	if lockRange(file, 0, 0) == nil {
+	// Its own lock first: of two that are released at once, each would see the other's.
+	if setRange(file, unix.F_UNLCK, 0, 0) == nil && lockRange(file, 0, 0) == nil {
 		_ = os.Remove(filepath.Join(h.opts.RunRoot, locksFile))
 	}
 	_ = file.Close()
