@@ -196,18 +196,9 @@ func TestManyLogsAreFollowed(t *testing.T) {
 }
 
 // inotifies is how many inotify instances this process has.
-func inotifies(t *testing.T) (n int) {
+func inotifies(t *testing.T) int {
 	t.Helper()
-	files, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		if target, err := os.Readlink(file); err == nil && target == "anon_inode:inotify" {
-			n++
-		}
-	}
-	return n
+	return openFiles(t, "anon_inode:inotify")
 }
 
 func TestLogOfEndedContainerIsReadToItsEnd(t *testing.T) {
@@ -285,13 +276,19 @@ func TestRotationsBehindASlowReaderAreNotLost(t *testing.T) {
 // among them.
 func openIn(t *testing.T, dir string) int {
 	t.Helper()
+	return openFiles(t, dir+"/")
+}
+
+// openFiles counts what this process has open whose name begins so.
+func openFiles(t *testing.T, prefix string) int {
+	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	for _, fd := range fds {
-		if target, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(target, dir+"/") {
+		if target, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(target, prefix) {
 			n++
 		}
 	}

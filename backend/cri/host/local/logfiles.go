@@ -61,12 +61,12 @@ func (l *logFiles) happened(renamed bool) {
 
 // look opens the file of the log's name if it is another than the last.
 func (l *logFiles) look() {
+	l.mu.Lock() // before the file is opened: of two who look at once, the later file comes last
+	defer l.mu.Unlock()
 	f, info, err := openRegular(l.path)
 	if err != nil {
 		return // Between two files; the next shows by an event of its own.
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if os.SameFile(info, l.last) {
 		_ = f.Close() // It was only looked at.
 		return
