@@ -1,6 +1,7 @@
 package bound
 
 import (
+	"container/list"
 	"net"
 	"net/http"
 	"sync"
@@ -22,13 +23,19 @@ type Conns struct {
 
 	mu      sync.Mutex
 	open    map[*conn]struct{}
-	clients map[string]int // connections by address
+	clients map[string]*peer // by address
 	refused int64
+}
+
+// peer is a client.
+type peer struct {
+	open int       // its connections
+	idle list.List // those of them, *conn, that have no request under way, longest idle first
 }
 
 // NewConns bounds a server to so many connections.
 func NewConns(most int) *Conns {
-	return &Conns{most: most, open: make(map[*conn]struct{}), clients: make(map[string]int)}
+	return &Conns{most: most, open: make(map[*conn]struct{}), clients: make(map[string]*peer)}
 }
 
 // conn is a connection that counts until it is closed.
@@ -39,7 +46,7 @@ type conn struct {
 	once   sync.Once
 
 	// The owner's lock guards these.
-	idle  bool // no request is under way
+	idle  *list.Element // in its client's list; nil while a request is under way, and when it no longer counts
 	since time.Time
 }
 
@@ -80,7 +87,21 @@ func (c *Conns) State(served net.Conn, state http.ConnState) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ours.idle, ours.since = state == http.StateNew || state == http.StateIdle, time.Now()
+	if _, counted := c.open[ours]; counted {
+		c.rest(ours, state == http.StateNew || state == http.StateIdle)
+	}
+}
+
+// rest notes whether a connection is idle from now on. The lock is held.
+func (c *Conns) rest(o *conn, idle bool) {
+	p := c.clients[o.client]
+	if o.idle != nil {
+		p.idle.Remove(o.idle)
+		o.idle = nil
+	}
+	if idle {
+		o.idle, o.since = p.idle.PushBack(o), time.Now()
+	}
 }
 
 // admit counts a new connection, and names the one that has to go for it. It returns nil
@@ -96,21 +117,34 @@ func (c *Conns) admit(accepted net.Conn) (admitted, victim *conn) {
 		}
 		c.forget(victim)
 	}
-	admitted = &conn{Conn: accepted, owner: c, client: client, idle: true, since: time.Now()}
+	admitted = &conn{Conn: accepted, owner: c, client: client}
 	c.open[admitted] = struct{}{}
-	c.clients[client]++
+	p := c.clients[client]
+	if p == nil {
+		p = &peer{}
+		c.clients[client] = p
+	}
+	p.open++
+	c.rest(admitted, true)
 	return admitted, victim
 }
 
 // victim is the connection that makes room for one of the client; nil if there is none.
+// Floods bring many: it looks at clients, not at their connections.
 func (c *Conns) victim(client string) *conn {
+	mine := 0
+	if p := c.clients[client]; p != nil {
+		mine = p.open
+	}
 	var found *conn
-	for o := range c.open {
-		n := c.clients[o.client]
-		switch {
-		case !o.idle || n < c.clients[client]:
-		case found == nil, n > c.clients[found.client],
-			n == c.clients[found.client] && o.since.Before(found.since):
+	for _, p := range c.clients {
+		first := p.idle.Front()
+		if first == nil || p.open < mine {
+			continue
+		}
+		o, _ := first.Value.(*conn)
+		if found == nil || p.open > c.clients[found.client].open ||
+			p.open == c.clients[found.client].open && o.since.Before(found.since) {
 			found = o
 		}
 	}
@@ -122,8 +156,10 @@ func (c *Conns) forget(o *conn) {
 	if _, counted := c.open[o]; !counted {
 		return
 	}
+	c.rest(o, false)
 	delete(c.open, o)
-	if c.clients[o.client]--; c.clients[o.client] == 0 {
+	p := c.clients[o.client]
+	if p.open--; p.open == 0 {
 		delete(c.clients, o.client)
 	}
 }
