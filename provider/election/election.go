@@ -70,7 +70,7 @@ func New(cfg Config) (*Elector, error) {
 		return nil, errors.New("configure leader election: a lease is required")
 	}
 	e := &Elector{cfg, cfg.Lease.cfg}
-	if _, err := e.elector(e.lock(), func(context.Context) {}, func() {}); err != nil {
+	if _, err := e.elector(e.lock(), e.lease.RetryPeriod, func(context.Context) {}, func() {}); err != nil {
 		return nil, fmt.Errorf("configure leader election: %w", err)
 	}
 	return e, nil
@@ -115,7 +115,7 @@ func (e *Elector) term(ctx context.Context, l *lock, lead Lead) (over bool, err 
 	l.lost = func() { l.held.Close(); stop() }
 	elected, ended := make(chan struct{}), make(chan struct{})
 	first := sync.OnceFunc(func() { close(elected) })
-	elector, err := e.elector(l, func(context.Context) { first() }, func() {})
+	elector, err := e.elector(l, e.cfg.Lease.look(), func(context.Context) { first() }, func() {})
 	if err != nil {
 		return true, fmt.Errorf("leader election: %w", err)
 	}
@@ -249,11 +249,13 @@ func (e *Elector) lock() *lock {
 	}
 }
 
-func (e *Elector) elector(l *lock, elected func(context.Context), ended func()) (*leaderelection.LeaderElector, error) {
+func (e *Elector) elector(
+	l *lock, look time.Duration, elected func(context.Context), ended func(),
+) (*leaderelection.LeaderElector, error) {
 	cfg := e.lease
 	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: l, Name: cfg.Name,
-		LeaseDuration: cfg.LeaseDuration, RenewDeadline: cfg.RenewDeadline, RetryPeriod: cfg.RetryPeriod,
+		LeaseDuration: cfg.LeaseDuration, RenewDeadline: cfg.RenewDeadline, RetryPeriod: look,
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: elected, OnStoppedLeading: ended},
 	})
 }

@@ -27,7 +27,8 @@ type LeaseConfig struct {
 	Identity string
 	// LeaseDuration is how long others wait after the last renewal that they saw,
 	// in whole seconds; RenewDeadline how long a leader tries to renew before it
-	// gives up; RetryPeriod the pause between renewals.
+	// gives up; RetryPeriod the pause between renewals, and about that between reads of who
+	// stands by.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
@@ -40,8 +41,10 @@ type Lease struct {
 	turn chan struct{}
 	// calls counts calls of the API that have ended; failed is why the last one failed. Answers
 	// that are normal are no failure, nor is a call that its caller gave up.
+	// tried is when that call began.
 	calls  atomic.Int64
 	failed error
+	tried  time.Time
 
 	// current is the Lease as it was last read or written, nil where it must be read; asked is
 	// when that was asked for, zero where it may have changed since.
@@ -107,19 +110,28 @@ func (l *Lease) String() string { return l.cfg.Namespace + "/" + l.cfg.Name }
 // open is for how long after a renewal was asked for whoever leads may change things.
 func (l *Lease) open() time.Duration { return l.cfg.LeaseDuration - l.cfg.LeaseDuration/8 }
 
-// shared is for how long what one elector asked is the answer for all: less than the pause
-// after which it asks again.
-func (l *Lease) shared() time.Duration { return l.cfg.RetryPeriod * 3 / 4 }
+// look is how often an elector looks at the Lease. Most looks find an answer that is still good:
+// they cost no call, but see at once that the Lease has run out or that another node of the
+// process has become the holder.
+func (l *Lease) look() time.Duration { return l.cfg.RetryPeriod / 4 }
+
+// renewal is for how long a renewal, or a failure, is the answer for all: less than the
+// pause after which the holder renews again.
+func (l *Lease) renewal() time.Duration { return l.cfg.RetryPeriod * 7 / 8 }
+
+// reading is for how long what was read of another holder is the answer for all. A take-over
+// by an answer that is too old fails: the write names the version that was read.
+func (l *Lease) reading() time.Duration { return l.cfg.RetryPeriod * 5 / 4 }
 
 // inTurn does something with the Lease alone; it is told when that was wanted. Whoever waited
-// while a call failed does not make it again.
+// while a call failed, or comes a moment after, does not make it again.
 func (l *Lease) inTurn(ctx context.Context, do func(wanted time.Time) error) error {
 	calls, wanted := l.calls.Load(), time.Now()
 	if err := l.takeTurn(ctx); err != nil {
 		return err
 	}
 	defer l.endTurn()
-	if l.failed != nil && l.calls.Load() != calls {
+	if l.failed != nil && (l.calls.Load() != calls || within(l.tried, l.renewal())) {
 		return l.failed
 	}
 	return do(wanted)
@@ -160,7 +172,7 @@ func (l *Lease) renew(
 		if l.lostBy(m) {
 			return errBroken
 		}
-		if !l.holding || !l.recent(l.renewed, wanted) {
+		if !l.holding || !l.recent(l.renewed, wanted, l.renewal()) {
 			// The newest version that anybody read would make any write pass.
 			if l.current == nil || !l.own() && m.seen != versionOf(l.current) {
 				return errOutdated
@@ -191,7 +203,7 @@ func (l *Lease) create(
 			if err := l.add(ctx, record); err != nil {
 				return err
 			}
-		case !l.holding || !l.recent(l.renewed, wanted):
+		case !l.holding || !l.recent(l.renewed, wanted, l.renewal()):
 			return errOutdated
 		}
 		l.join(m)
@@ -250,10 +262,10 @@ func (l *Lease) own() bool {
 	return l.current != nil && l.current.Spec.HolderIdentity != nil && *l.current.Spec.HolderIdentity == l.cfg.Identity
 }
 
-// recent is true of what was asked a moment ago, or since somebody wanted to ask it: where calls
-// are slow, many who wait are content with one.
-func (l *Lease) recent(asked, wanted time.Time) bool {
-	return !asked.IsZero() && (within(asked, l.shared()) || !asked.Before(wanted))
+// recent is true of what was asked a moment ago, while it is good, or since somebody wanted to ask
+// it: where calls are slow, many who wait are content with one.
+func (l *Lease) recent(asked, wanted time.Time, good time.Duration) bool {
+	return !asked.IsZero() && (within(asked, good) || !asked.Before(wanted))
 }
 
 // within asks both clocks, as the gate does.
@@ -264,7 +276,11 @@ func within(t time.Time, d time.Duration) bool {
 
 // read has the Lease as it was a moment ago.
 func (l *Lease) read(ctx context.Context, wanted time.Time) error {
-	if l.current != nil && l.recent(l.asked, wanted) {
+	good := l.reading()
+	if l.own() || l.holding {
+		good = l.renewal()
+	}
+	if l.current != nil && l.recent(l.asked, wanted, good) {
 		return nil
 	}
 	asked := time.Now()
@@ -312,6 +328,7 @@ func (l *Lease) add(ctx context.Context, record resourcelock.LeaderElectionRecor
 
 // release gives up a Lease of which this process is the holder.
 func (l *Lease) release(ctx context.Context, wanted time.Time) error {
+	defer func() { l.tried = time.Time{} }() // a failure is no answer for who comes after
 	for range releaseTries {
 		err := l.read(ctx, wanted)
 		if apierrors.IsNotFound(err) || err == nil && !l.own() {
@@ -335,7 +352,7 @@ func (l *Lease) release(ctx context.Context, wanted time.Time) error {
 
 // take notes what came of a call.
 func (l *Lease) take(ctx context.Context, asked time.Time, lease *coordinationv1.Lease, err error) error {
-	l.failed = nil
+	l.failed, l.tried = nil, asked
 	if err != nil && !normal(err) && ctx.Err() == nil {
 		l.failed = err
 	}

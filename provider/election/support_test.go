@@ -293,8 +293,9 @@ const (
 	duration = 8 * time.Second
 	deadline = 6 * time.Second
 	retry    = time.Second
-	// takeover is LeaseDuration + 4.4 * RetryPeriod: see there.
-	takeover = 12400 * time.Millisecond
+	// takeover is LeaseDuration + 2.4 * RetryPeriod: what was read is good for 1.25, and after it
+	// as after the Lease's end a look follows within 0.55.
+	takeover = 10400 * time.Millisecond
 )
 
 func leaseConfig(w *wire, identity string) LeaseConfig {

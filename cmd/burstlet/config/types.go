@@ -578,16 +578,15 @@ type LeaderElection struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// LeaseDuration is how long a lease that is not renewed keeps others out, in
 	// whole seconds; default 8s. After a crash the next leader follows the last
-	// renewal by LeaseDuration at the soonest and by LeaseDuration + 4.4 *
-	// RetryPeriod (12.4s) and its calls' time at the latest; after a clean end at
-	// once, within 2.2 * RetryPeriod. With one Lease for several nodes add 0.75 *
-	// RetryPeriod to the former.
+	// renewal by LeaseDuration at the soonest and by LeaseDuration + 2.4 *
+	// RetryPeriod (10.4s) and its calls' time at the latest; after a clean end at
+	// once, within 1.8 * RetryPeriod.
 	LeaseDuration Duration `json:"leaseDuration"`
 	// RenewDeadline is how long a leader tries to renew before it gives up; default
 	// 6s. One whose pods run on a host goes on with them, since the host refuses
 	// changes of a leader that has a successor.
 	RenewDeadline Duration `json:"renewDeadline"`
-	// RetryPeriod is the pause between renewals; those who wait look after 1 to 2.2
-	// times as long. Default 1s.
+	// RetryPeriod is the pause between renewals; those who wait read the lease after
+	// 1.25 to 1.8 times as long. Default 1s.
 	RetryPeriod Duration `json:"retryPeriod"`
 }
