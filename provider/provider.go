@@ -108,6 +108,10 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
+// Described takes what the remote said of itself a moment ago: then Run registers the node
+// without asking it first.
+func (n *Node) Described(facts backend.NodeFacts) { n.remote.set(facts) }
+
 // ShutDown makes the node not ready, as a kubelet whose host goes down, until the
 // end of Run. It does nothing to the pods. It returns when the API says so, or
 // with the context.
@@ -186,7 +190,11 @@ func (n *Node) start(ctx context.Context, group *errgroup.Group) error {
 		}
 	}
 	group.Go(func() error { return n.untilLeft(ctx) })
-	n.remote.first(ctx, n.patience(ctx))
+	if n.remote.known() {
+		n.remote.refreshImages(ctx)
+	} else {
+		n.remote.first(ctx, n.patience(ctx))
+	}
 	spec := nodeSpec{
 		name: n.cfg.NodeName, backend: n.cfg.Backend.Name, NodeOptions: n.cfg.Node, features: declaredFeatures(n.cfg.Backend),
 		holder: n.watch.text,

@@ -254,6 +254,22 @@ func TestReadyNodeStandsUntilTheRemoteAnswers(t *testing.T) {
 	}
 }
 
+// A node whose remote described itself a moment ago is registered with that, at once.
+func TestNodeThatWasDescribedRegistersAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.remote.err = backend.Errorf(backend.ErrUnavailable, "the reply takes its time")
+		b.node.Described(b.remote.facts)
+		b.run(func() {
+			b.settle(100 * time.Millisecond)
+			b.expectReady("True", "KubeletReady")
+			if got := capacityOf(t, b.inAPI(), "cpu"); got != b.remote.facts.Capacity.Cpu().String() {
+				t.Errorf("cpu %s", got)
+			}
+		})
+	})
+}
+
 func TestDeletedNodeIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)

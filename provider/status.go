@@ -47,6 +47,18 @@ func (r *remote) get() (*backend.NodeFacts, error) {
 	return r.facts, r.err
 }
 
+// known says whether it has described itself.
+func (r *remote) known() bool {
+	facts, _ := r.get()
+	return facts != nil
+}
+
+func (r *remote) set(facts backend.NodeFacts) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.facts = &facts
+}
+
 // stored are the images for the Node's status; nil while they are not known.
 func (r *remote) stored() []corev1.ContainerImage {
 	r.mu.Lock()

@@ -23,8 +23,11 @@ import (
 )
 
 const (
-	probeTimeout = 3 * time.Second
-	probeRetry   = 100 * time.Millisecond
+	// probeTimeout is how long a start waits for the remote's first answer, probeAwayTimeout the
+	// same for another machine: there it takes a connection, and a helper that starts.
+	probeTimeout     = 3 * time.Second
+	probeAwayTimeout = 6 * time.Second
+	probeRetry       = 100 * time.Millisecond
 	// notReadyTimeout is how long a drain waits until the API shows that the node
 	// is not ready.
 	notReadyTimeout = 2 * time.Second
@@ -65,11 +68,15 @@ func (n *node) run(ctx context.Context) error {
 	if n.backend.Run != nil {
 		g.Go(func() error { return n.backend.RunFreely(parts) })
 	}
-	if err := probe(parts, n.backend, n.away); err != nil {
+	facts, err := probe(parts, n.backend, n.away)
+	if err != nil {
 		if parts.Err() == nil {
 			g.Go(func() error { return err })
 		}
 		return g.Wait()
+	}
+	if facts != nil {
+		n.vk.Described(*facts)
 	}
 	n.start(parts, g)
 	g.Go(func() error { return n.objects.Run(parts) })
@@ -87,28 +94,32 @@ func (n *node) run(ctx context.Context) error {
 // probe makes sure that the remote answers before the node is registered, as a
 // kubelet does with its runtime: a node without one is of no use to anybody. One
 // that is away may just not be reached for now: then the node is there, with a
-// condition that says so, and goes on when the remote is there too.
-func probe(ctx context.Context, b backend.Backend, away bool) error {
-	logger := log.G(ctx)
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+// condition that says so, and goes on when the remote is there too. It returns the answer,
+// nil if there is none yet.
+func probe(ctx context.Context, b backend.Backend, away bool) (*backend.NodeFacts, error) {
+	logger, timeout := log.G(ctx), probeTimeout
+	if away {
+		timeout = probeAwayTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
-		_, err := b.Node.Describe(ctx)
+		facts, err := b.Node.Describe(ctx)
 		if err == nil {
-			return nil
+			return &facts, nil
 		}
 		// An answer that took too long is none.
 		if !errors.Is(err, backend.ErrUnavailable) && ctx.Err() == nil {
-			return fmt.Errorf("reach the %s backend: %w", b.Name, err)
+			return nil, fmt.Errorf("reach the %s backend: %w", b.Name, err)
 		}
 		if pause.For(ctx, probeRetry) == nil {
 			continue
 		}
 		if away {
 			logger.WithError(err).Warn("the remote cannot be reached yet; the node starts without it")
-			return nil
+			return nil, nil
 		}
-		return fmt.Errorf("reach the %s backend: %w", b.Name, err)
+		return nil, fmt.Errorf("reach the %s backend: %w", b.Name, err)
 	}
 }
 
