@@ -41,7 +41,7 @@ type Lease struct {
 	turn chan struct{}
 	// calls counts calls of the API that have ended; failed is why the last one failed. Answers
 	// that are normal are no failure, nor is a call that its caller gave up.
-	// tried is when that call began.
+	// tried is when the last one began.
 	calls  atomic.Int64
 	failed error
 	tried  time.Time
