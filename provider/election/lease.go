@@ -277,7 +277,7 @@ func within(t time.Time, d time.Duration) bool {
 // read has the Lease as it was a moment ago.
 func (l *Lease) read(ctx context.Context, wanted time.Time) error {
 	good := l.reading()
-	if l.own() || l.holding {
+	if l.own() {
 		good = l.renewal()
 	}
 	if l.current != nil && l.recent(l.asked, wanted, good) {
