@@ -27,6 +27,7 @@ func saturated(wanted context.Context, t *testing.T, b backend.Backend, n int) (
 		})
 	}
 	time.Sleep(5 * time.Second)
+	synctest.Wait() // launches whose turn is at this very moment have arrived
 	return func() []error {
 		waiting.Wait()
 		return errs

@@ -54,8 +54,9 @@ func (p *pods) graceOf(ctx context.Context, h task.Handle, grace time.Duration) 
 }
 
 // tellingMax bounds the telling of a grace, for which StopTask waits: a session of ECS Exec takes
-// one to three seconds to open, and many more where the agent or this process is busy.
-const tellingMax = 20 * time.Second
+// one to three seconds to open, and half a minute where the agent or this process is busy. An agent
+// that is not there is given up earlier (package session).
+const tellingMax = 45 * time.Second
 
 // telling is how long the telling of a grace may take that saves so much: no longer than half of
 // it, so that what is saved is more than what the attempt costs.

@@ -40,8 +40,8 @@ type Lease struct {
 	// turn is full while an elector deals with the Lease. The fields below belong to it.
 	turn chan struct{}
 	// calls counts calls of the API that have ended; failed is why the last one failed. Answers
-	// that are normal are no failure, nor is a call that its caller gave up.
-	// tried is when the last one began.
+	// that are normal are no failure. A call that its caller gave up says nothing new: what was
+	// known before is still the answer. tried is when the last one began.
 	calls  atomic.Int64
 	failed error
 	tried  time.Time
@@ -352,8 +352,11 @@ func (l *Lease) release(ctx context.Context, wanted time.Time) error {
 
 // take notes what came of a call.
 func (l *Lease) take(ctx context.Context, asked time.Time, lease *coordinationv1.Lease, err error) error {
-	l.failed, l.tried = nil, asked
-	if err != nil && !normal(err) && ctx.Err() == nil {
+	l.tried = asked
+	switch {
+	case err == nil || normal(err):
+		l.failed = nil
+	case ctx.Err() == nil:
 		l.failed = err
 	}
 	l.calls.Add(1)

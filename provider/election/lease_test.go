@@ -183,6 +183,36 @@ func TestCallThatIsGivenUp(t *testing.T) {
 	})
 }
 
+// TestCallThatIsGivenUpInAnOutage: where the last call failed, one that its node gives up is not
+// made again by all who waited for it.
+func TestCallThatIsGivenUpInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes = 50
+		w := &wire{server: &server{}, cut: true}
+		l := newLease(t, w, "a")
+		if _, err := l.get(t.Context(), &member{}); err == nil {
+			t.Fatal("a call has succeeded while the API server is away")
+		}
+		settle(retry)
+		w.set(func(w *wire) { w.hang = time.Hour })
+		ended := make(chan error, nodes)
+		for i := range nodes {
+			ctx, stop := context.WithTimeout(t.Context(), deadline+time.Duration(i)*time.Millisecond)
+			defer stop()
+			go func() { _, err := l.get(ctx, &member{}); ended <- err }()
+			synctest.Wait()
+		}
+		for range nodes {
+			if err := <-ended; err == nil {
+				t.Error("a call that was given up has succeeded")
+			}
+		}
+		if w.calls != 2 {
+			t.Errorf("%d calls, want that which failed and that which was given up", w.calls)
+		}
+	})
+}
+
 // TestSharedRenewalCountsFromItsAsking: who is told of a renewal that another node asked for has the
 // Lease for as long as that one.
 func TestSharedRenewalCountsFromItsAsking(t *testing.T) {
