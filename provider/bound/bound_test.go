@@ -137,6 +137,89 @@ func TestConns(t *testing.T) {
 	}
 }
 
+// TestHandshakesTakeTurns: what arrives before a first request is worked on in turn, and a turn ends
+// with what its connection does next, whatever that is.
+func TestHandshakesTakeTurns(t *testing.T) {
+	end := map[string]func(*Conns, *conn){
+		"reads on":        func(_ *Conns, o *conn) { go func() { _, _ = o.Read(make([]byte, 1)) }() },
+		"answers":         func(_ *Conns, o *conn) { go func() { _, _ = o.Write([]byte("x")) }() },
+		"is closed":       func(_ *Conns, o *conn) { _ = o.Close() },
+		"has its request": func(c *Conns, o *conn) { c.State(o, http.StateActive) },
+	}
+	for name, end := range end {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := NewConns(10)
+				most := cap(c.turns)
+				arrived := make(chan *conn, most+2)
+				var clients []net.Conn
+				come := func() *conn {
+					ours, client := net.Pipe()
+					clients = append(clients, client)
+					o, _ := c.admit(ours)
+					go func() {
+						if n, _ := o.Read(make([]byte, 1)); n > 0 && !o.closedNow() {
+							arrived <- o
+						}
+					}()
+					_, _ = client.Write([]byte("h"))
+					synctest.Wait()
+					return o
+				}
+				for range most {
+					come()
+				}
+				come()
+				given := come()
+				if len(arrived) != most {
+					t.Fatalf("%d handshakes at once, want %d", len(arrived), most)
+				}
+				_ = given.Close() // it waits no longer
+				first := <-arrived
+				end(c, first)
+				synctest.Wait()
+				if len(arrived) != most {
+					t.Errorf("%d handshakes at once after one that ended its turn, want %d", len(arrived), most)
+				}
+				for o := range c.open {
+					_ = o.Close()
+				}
+				for _, client := range clients {
+					_ = client.Close()
+				}
+				synctest.Wait()
+				if len(c.turns) != 0 {
+					t.Errorf("%d turns are still taken", len(c.turns))
+				}
+			})
+		})
+	}
+	t.Run("requests need none", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := NewConns(10)
+			ours, client := net.Pipe()
+			o, _ := c.admit(ours)
+			c.State(o, http.StateActive)
+			go func() { _, _ = client.Write([]byte("x")) }()
+			if _, err := o.Read(make([]byte, 1)); err != nil || len(c.turns) != 0 {
+				t.Errorf("%v, %d turns are taken", err, len(c.turns))
+			}
+			_ = o.Close()
+			_ = client.Close()
+		})
+	})
+}
+
+// closedNow is true after Close.
+func (o *conn) closedNow() bool {
+	select {
+	case <-o.closed:
+		return true
+	default:
+		return false
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	s, c, sh := NewSlots("requests", 1), NewConns(3), NewShares("authentications", 2, 3)
 	if _, err := s.Take(); err != nil {

@@ -4,7 +4,9 @@ import (
 	"container/list"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,8 +20,13 @@ const kindConns = "connections"
 // the client that has the most of them the one that is idle for longest. So nobody can
 // keep others out by connections that do nothing. A client does not take the place of one
 // that has fewer connections.
+//
+// Connections whose first request has not arrived yet take turns: a flood of TLS handshakes
+// uses half of the cores at most, and what else the process does never waits behind hundreds
+// of them.
 type Conns struct {
-	most int
+	most  int
+	turns chan struct{} // full while as many compute as may
 
 	mu      sync.Mutex
 	open    map[*conn]struct{}
@@ -35,7 +42,10 @@ type peer struct {
 
 // NewConns bounds a server to so many connections.
 func NewConns(most int) *Conns {
-	return &Conns{most: most, open: make(map[*conn]struct{}), clients: make(map[string]*peer)}
+	return &Conns{
+		most: most, turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		open: make(map[*conn]struct{}), clients: make(map[string]*peer),
+	}
 }
 
 // conn is a connection that counts until it is closed.
@@ -44,6 +54,10 @@ type conn struct {
 	owner  *Conns
 	client string
 	once   sync.Once
+	closed chan struct{}
+
+	// greeted is true from its first request on; computing while it has one of the owner's turns.
+	greeted, computing atomic.Bool
 
 	// The owner's lock guards these.
 	idle  *list.Element // in its client's list; nil while a request is under way, and when it no longer counts
@@ -85,6 +99,10 @@ func (c *Conns) State(served net.Conn, state http.ConnState) {
 	if !ok {
 		return
 	}
+	if state != http.StateNew {
+		ours.greeted.Store(true)
+		ours.endTurn()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, counted := c.open[ours]; counted {
@@ -117,7 +135,7 @@ func (c *Conns) admit(accepted net.Conn) (admitted, victim *conn) {
 		}
 		c.forget(victim)
 	}
-	admitted = &conn{Conn: accepted, owner: c, client: client}
+	admitted = &conn{Conn: accepted, owner: c, client: client, closed: make(chan struct{})}
 	c.open[admitted] = struct{}{}
 	p := c.clients[client]
 	if p == nil {
@@ -164,9 +182,39 @@ func (c *Conns) forget(o *conn) {
 	}
 }
 
+// Read returns what has arrived, before the first request in turn: handshakes compute between what
+// they read and what they write.
+func (o *conn) Read(p []byte) (int, error) {
+	o.endTurn()
+	n, err := o.Conn.Read(p)
+	if n > 0 && !o.greeted.Load() {
+		select {
+		case o.owner.turns <- struct{}{}:
+			o.computing.Store(true)
+		case <-o.closed:
+		}
+	}
+	return n, err //nolint:wrapcheck // the connection's own
+}
+
+// Write sends, which ends a turn: it may have to wait for the client.
+func (o *conn) Write(p []byte) (int, error) {
+	o.endTurn()
+	return o.Conn.Write(p) //nolint:wrapcheck // the connection's own
+}
+
+// endTurn lets another connection compute.
+func (o *conn) endTurn() {
+	if o.computing.CompareAndSwap(true, false) {
+		<-o.owner.turns
+	}
+}
+
 // Close ends the connection.
 func (o *conn) Close() error {
+	o.endTurn()
 	o.once.Do(func() {
+		close(o.closed)
 		o.owner.mu.Lock()
 		defer o.owner.mu.Unlock()
 		o.owner.forget(o)
