@@ -51,15 +51,23 @@ func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // ctr shows what containerd itself knows, and returns it.
 func (d *demo) ctr(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	args = append([]string{"--namespace", "k8s.io"}, args...)
+	args = inK8s(args)
 	d.out.note("On %s itself:", hostName)
 	d.out.command("ctr", args...)
-	output, err := combined(ctx, d.host.Command(ctx, "ctr", args...), commandLine("ctr", args...))
+	output, err := d.askCtr(ctx, args)
 	d.out.text(output)
 	return output, err
 }
+
+// askCtr runs ctr and shows nothing.
+func (d *demo) askCtr(ctx context.Context, args []string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	return combined(ctx, d.host.Command(ctx, "ctr", args...), commandLine("ctr", args...))
+}
+
+// inK8s are arguments of ctr about what Kubernetes runs.
+func inK8s(args []string) []string { return append([]string{"--namespace", "k8s.io"}, args...) }
 
 // combined runs a command and returns what it printed, errors included, as a
 // terminal shows it.

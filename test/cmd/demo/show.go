@@ -207,16 +207,21 @@ func (d *demo) showContainers(ctx context.Context) error {
 		d.out.note("Nothing: the pods are simulated.")
 		return nil
 	}
-	output, err := d.ctr(ctx, "tasks", "list")
+	// A pod's sandbox is stopped after the API was told of the end of its containers.
+	err := d.out.await(ctx, "what has ended to be gone", stopLimit, func(ctx context.Context) error {
+		output, err := d.askCtr(ctx, inK8s([]string{"tasks", "list"}))
+		n := strings.Count(output, "RUNNING")
+		// Pods of the user's DaemonSets may run beside them.
+		if err == nil && n != 2*helloPods && (d.mine == nil || n < 2*helloPods) {
+			err = fmt.Errorf("containerd runs %d containers, not %d", n, 2*helloPods)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	n := strings.Count(output, "RUNNING")
-	// Pods of the user's DaemonSets may run beside them.
-	if n != 2*helloPods && (d.mine == nil || n < 2*helloPods) {
-		return fmt.Errorf("containerd runs %d containers, not %d", n, 2*helloPods)
-	}
-	return nil
+	_, err = d.ctr(ctx, "tasks", "list")
+	return err
 }
 
 func (d *demo) showScale(ctx context.Context) error {
