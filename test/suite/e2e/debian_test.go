@@ -75,6 +75,23 @@ func TestDebian13(t *testing.T) {
 	t.Run("shutdown", func(t *testing.T) { hostShutsDown(t, c, h, m) })
 }
 
+// TestDebian13Chaos shows what TestHostChaos does on a Debian 13 machine: burstlet is killed a
+// quarter as often, for the machine is ten times slower.
+func TestDebian13Chaos(t *testing.T) {
+	if *hostKills == 0 {
+		t.Skip("it takes twenty minutes: it runs from lane all on, or with -hostkills 200")
+	}
+	turn(t, waiter, 20*time.Minute)
+	h := viewOf(debianhost.ForTest(t, debianhost.Config{}))
+	h.systemd = true
+	n := newNode(t, theCluster(t), "debian13-chaos", h.section())
+	n.run()
+	x := chaosOn(t, n, h)
+	x.replicas, x.ofJob, x.slow = 3, 3, debianSlow
+	x.survives(t, *hostKills/4, n.dies, func(*testing.T) {}) // that the host has each pod once is asked before
+	h.empty(t)
+}
+
 // childOutOfMemory: on version 2 of cgroups a container ends as a whole with the first of
 // its processes that the kernel kills for memory, though its shell would go on and end well
 // (memory.oom.group), and it may not swap. It begins a little later: containerd tells nothing

@@ -38,7 +38,7 @@ func TestHostChaos(t *testing.T) {
 // hostKilled is what TestHostChaos shows, on a host and node of its own.
 func hostKilled(t *testing.T, name string, options ...func(*remotehost.Config)) {
 	s := newSSHNode(t, theCluster(t), name, options...)
-	chaosOn(t, s).survives(t, *hostKills, s.dies, s.wellKept)
+	chaosOn(t, s.node, s.h.hostView).survives(t, *hostKills, s.dies, s.wellKept)
 	s.h.empty(t)
 }
 
@@ -50,7 +50,7 @@ func TestHostLinkBreaks(t *testing.T) {
 	}
 	turn(t, worker, 420*time.Second)
 	s := newSSHNode(t, theCluster(t), "host-breaks")
-	chaosOn(t, s).survives(t, *hostBreaks, breaks(s.h.Link()), s.wellKept)
+	chaosOn(t, s.node, s.h.hostView).survives(t, *hostBreaks, breaks(s.h.Link()), s.wellKept)
 	s.h.empty(t)
 }
 
@@ -107,12 +107,12 @@ const (
 // noteDir is where containers note on the host that they run.
 const noteDir = "/srv/notes"
 
-func chaosOn(t *testing.T, s *sshNode) *chaos {
+func chaosOn(t *testing.T, n *node, h *hostView) *chaos {
 	return &chaos{
 		rollout: rollout{
-			c: s.c, n: s.node, namespace: s.c.namespace(t, s.name), replicas: 10, token: true, change: noted(chaosWeb),
+			c: n.c, n: n, namespace: n.c.namespace(t, n.name), replicas: 10, token: true, change: noted(chaosWeb),
 		},
-		h: s.h.hostView, members: 3, ofJob: 8, slow: 1,
+		h: h, members: 3, ofJob: 8, slow: 1,
 	}
 }
 
