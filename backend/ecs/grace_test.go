@@ -101,7 +101,8 @@ func TestAGraceThatCannotBeHadIsTold(t *testing.T) {
 // TestHowLongAGraceIsTold: StopTask waits for it, so it never costs more than half of what it saves.
 func TestHowLongAGraceIsTold(t *testing.T) {
 	for saves, want := range map[time.Duration]time.Duration{
-		106 * time.Second: 45 * time.Second, 60 * time.Second: 30 * time.Second, 29 * time.Second: 14500 * time.Millisecond, 6 * time.Second: 3 * time.Second,
+		106 * time.Second: 45 * time.Second, 60 * time.Second: 30 * time.Second,
+		29 * time.Second: 14500 * time.Millisecond, 6 * time.Second: 3 * time.Second,
 	} {
 		if got := telling(saves); got != want {
 			t.Errorf("%s for a telling that saves %s, want %s", got, saves, want)

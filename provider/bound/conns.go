@@ -21,9 +21,8 @@ const kindConns = "connections"
 // keep others out by connections that do nothing. A client does not take the place of one
 // that has fewer connections.
 //
-// Connections whose first request has not arrived yet take turns: a flood of TLS handshakes
-// uses half of the cores at most, and what else the process does never waits behind hundreds
-// of them.
+// Connections whose first request has not arrived yet take turns, one for every two cores and
+// at least one: what else the process does never waits behind a flood of TLS handshakes.
 type Conns struct {
 	most  int
 	turns chan struct{} // full while as many compute as may
@@ -191,7 +190,8 @@ func (o *conn) Read(p []byte) (int, error) {
 		select {
 		case o.owner.turns <- struct{}{}:
 			o.computing.Store(true)
-		case <-o.closed:
+		case <-o.closed: // what it brought is worth no work any more
+			return 0, net.ErrClosed
 		}
 	}
 	return n, err //nolint:wrapcheck // the connection's own

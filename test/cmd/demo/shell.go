@@ -51,19 +51,24 @@ func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // ctr shows what containerd itself knows, and returns it.
 func (d *demo) ctr(ctx context.Context, args ...string) (string, error) {
-	args = inK8s(args)
-	d.out.note("On %s itself:", hostName)
-	d.out.command("ctr", args...)
-	output, err := d.askCtr(ctx, args)
-	d.out.text(output)
+	output, err := d.askCtr(ctx, args...)
+	d.showCtr(output, args...)
 	return output, err
 }
 
-// askCtr runs ctr and shows nothing.
-func (d *demo) askCtr(ctx context.Context, args []string) (string, error) {
+// askCtr asks containerd about what Kubernetes runs.
+func (d *demo) askCtr(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
+	args = inK8s(args)
 	return combined(ctx, d.host.Command(ctx, "ctr", args...), commandLine("ctr", args...))
+}
+
+// showCtr shows what askCtr returned.
+func (d *demo) showCtr(output string, args ...string) {
+	d.out.note("On %s itself:", hostName)
+	d.out.command("ctr", inK8s(args)...)
+	d.out.text(output)
 }
 
 // inK8s are arguments of ctr about what Kubernetes runs.

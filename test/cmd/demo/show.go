@@ -207,9 +207,11 @@ func (d *demo) showContainers(ctx context.Context) error {
 		d.out.note("Nothing: the pods are simulated.")
 		return nil
 	}
+	list := []string{"tasks", "list"}
+	var output string
 	// A pod's sandbox is stopped after the API was told of the end of its containers.
-	err := d.out.await(ctx, "what has ended to be gone", stopLimit, func(ctx context.Context) error {
-		output, err := d.askCtr(ctx, inK8s([]string{"tasks", "list"}))
+	err := d.out.await(ctx, "what has ended to be gone", stopLimit, func(ctx context.Context) (err error) {
+		output, err = d.askCtr(ctx, list...)
 		n := strings.Count(output, "RUNNING")
 		// Pods of the user's DaemonSets may run beside them.
 		if err == nil && n != 2*helloPods && (d.mine == nil || n < 2*helloPods) {
@@ -217,10 +219,7 @@ func (d *demo) showContainers(ctx context.Context) error {
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	_, err = d.ctr(ctx, "tasks", "list")
+	d.showCtr(output, list...)
 	return err
 }
 
