@@ -17,11 +17,14 @@ func TestNodeEventsAreTheKubelets(t *testing.T) {
 		c := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) corev1.NodeCondition {
 			return corev1.NodeCondition{Type: kind, Status: status, LastTransitionTime: metav1.NewTime(since)}
 		}
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
-			c(corev1.NodeMemoryPressure, corev1.ConditionFalse), c(corev1.NodeDiskPressure, disk),
-			c(corev1.NodePIDPressure, corev1.ConditionFalse), c(corev1.NodeNetworkUnavailable, corev1.ConditionFalse),
-			c(corev1.NodeReady, ready),
-		}}}
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+				c(corev1.NodeMemoryPressure, corev1.ConditionFalse), c(corev1.NodeDiskPressure, disk),
+				c(corev1.NodePIDPressure, corev1.ConditionFalse), c(corev1.NodeNetworkUnavailable, corev1.ConditionFalse),
+				c(corev1.NodeReady, ready),
+			}},
+		}
 	}
 	const yes, no = corev1.ConditionTrue, corev1.ConditionFalse
 	long, fresh := started.Add(-time.Hour), started.Truncate(time.Second) // as the API gives it back

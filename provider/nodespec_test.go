@@ -112,7 +112,8 @@ func TestNodeFeatures(t *testing.T) {
 // The Node says of each runtime handler what pods get of it (nodestatus/setters.go, RuntimeHandlers).
 func TestRuntimeHandlers(t *testing.T) {
 	facts := goodFacts()
-	facts.RuntimeHandlers, facts.RecursiveReadOnly, facts.UserNamespaces = []string{"", "kata"}, []string{""}, []string{"kata"}
+	facts.RuntimeHandlers = []string{"", "kata"}
+	facts.RecursiveReadOnly, facts.UserNamespaces = []string{""}, []string{"kata"}
 	node := spec.build(observation{now: noon, started: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{})
 	want := []corev1.NodeRuntimeHandler{
 		{Features: &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: new(true), UserNamespaces: new(false)}},

@@ -10,7 +10,8 @@ import (
 )
 
 func TestTerminatedContainerComesBackOnlyByItsPolicy(t *testing.T) {
-	always, onFailure, never := corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyOnFailure, corev1.ContainerRestartPolicyNever
+	always, never := corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever
+	onFailure := corev1.ContainerRestartPolicyOnFailure
 	rule := func(
 		action corev1.ContainerRestartRuleAction, op corev1.ContainerRestartRuleOnExitCodesOperator, codes ...int32,
 	) []corev1.ContainerRestartRule {

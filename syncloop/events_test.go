@@ -82,9 +82,11 @@ func TestEventsAreRepeated(t *testing.T) {
 	alone(t, nil, func(t *testing.T, a *api) {
 		a.setConfig(resolve.Object[*corev1.ConfigMap]{Value: &corev1.ConfigMap{Data: map[string]string{"k": "v"}}})
 		a.create("p", "u", "Always", func(pod *corev1.Pod) {
-			pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-				LocalObjectReference: corev1.LocalObjectReference{Name: "config"},
-			}}}}
+			pod.Spec.Volumes = []corev1.Volume{
+				{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "config"},
+				}}},
+			}
 			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
 		}, "sleep", "infinity")
 		time.Sleep(5 * time.Second)

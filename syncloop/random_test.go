@@ -205,9 +205,15 @@ var kinds = []kind{
 		policy: "OnFailure", init: []string{"sleep", "1"}, argv: []string{"sleep", "6"}, phase: "Succeeded",
 		change: sidecar("sh", "-c", "sleep 5; exit 1"), single: true,
 	},
-	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, change: onApp(func(c *corev1.Container) {
-		c.ReadinessProbe, c.StartupProbe = prober("true"), prober("true")
-	})},
+	{
+		policy: "Always",
+		argv:   []string{"sleep", "infinity"},
+		phase:  "Running",
+		ready:  true,
+		change: onApp(func(c *corev1.Container) {
+			c.ReadinessProbe, c.StartupProbe = prober("true"), prober("true")
+		}),
+	},
 	{policy: "Always", argv: []string{
 		"serve", "8080", "ready-after=3s",
 	}, phase: "Running", ready: true, change: onApp(func(c *corev1.Container) {
@@ -223,12 +229,25 @@ var kinds = []kind{
 	}, phase: "Failed", change: onApp(func(c *corev1.Container) {
 		c.LivenessProbe = asker()
 	})},
-	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, change: onApp(func(c *corev1.Container) {
-		c.Lifecycle = &corev1.Lifecycle{PreStop: hook("sleep", "3")}
-	})},
-	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, single: true, change: onApp(func(c *corev1.Container) {
-		c.Lifecycle = &corev1.Lifecycle{PostStart: hook("sleep", "1"), PreStop: hook("sleep", "infinity")}
-	})},
+	{
+		policy: "Always",
+		argv:   []string{"sleep", "infinity"},
+		phase:  "Running",
+		ready:  true,
+		change: onApp(func(c *corev1.Container) {
+			c.Lifecycle = &corev1.Lifecycle{PreStop: hook("sleep", "3")}
+		}),
+	},
+	{
+		policy: "Always",
+		argv:   []string{"sleep", "infinity"},
+		phase:  "Running",
+		ready:  true,
+		single: true,
+		change: onApp(func(c *corev1.Container) {
+			c.Lifecycle = &corev1.Lifecycle{PostStart: hook("sleep", "1"), PreStop: hook("sleep", "infinity")}
+		}),
+	},
 	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, change: configured},
 	{policy: "Never", argv: []string{
 		"sh", "-c", "sleep 2; exit 42",

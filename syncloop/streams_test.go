@@ -81,9 +81,11 @@ func TestExecReachesEveryKindOfContainer(t *testing.T) {
 			return // tasks take no ephemeral containers
 		}
 		a.update("p", func(pod *corev1.Pod) {
-			pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-				Name: "debug", Image: "busybox", Command: []string{"sleep", "infinity"}, ImagePullPolicy: corev1.PullIfNotPresent,
-			}}}
+			pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+				{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+					Name: "debug", Image: "busybox", Command: []string{"sleep", "infinity"}, ImagePullPolicy: corev1.PullIfNotPresent,
+				}},
+			}
 		})
 		time.Sleep(10 * time.Second)
 		reaches("debug")

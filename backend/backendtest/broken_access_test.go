@@ -20,10 +20,14 @@ var brokenAccess = map[string]brokenBackend{
 		b.Files = editedVolumes{b.Files, func(f *backend.VolumeFacts) { f.Hash = "" }}
 		return b
 	}},
-	"volumes tell the time of the remote": {"files/Volumes_lists_what_is_placed", false, func(b backend.Backend) backend.Backend {
-		b.Files = editedVolumes{b.Files, func(f *backend.VolumeFacts) { f.PlacedAt = f.PlacedAt.Add(time.Minute) }}
-		return b
-	}},
+	"volumes tell the time of the remote": {
+		"files/Volumes_lists_what_is_placed",
+		false,
+		func(b backend.Backend) backend.Backend {
+			b.Files = editedVolumes{b.Files, func(f *backend.VolumeFacts) { f.PlacedAt = f.PlacedAt.Add(time.Minute) }}
+			return b
+		},
+	},
 	"every placement swaps": {"files/placing_twice_changes_nothing", false, func(b backend.Backend) backend.Backend {
 		b.Files = placeVia{b.Files, func(ctx context.Context, f backend.Files, spec backend.VolumeSpec) error {
 			other := spec
@@ -50,10 +54,14 @@ var brokenAccess = map[string]brokenBackend{
 		}}
 		return b
 	}},
-	"volumes are kept in memory": {"files/survive_a_restart_of_the_engine", false, func(b backend.Backend) backend.Backend {
-		b.Files = &remembered{Files: b.Files, mine: map[types.UID]bool{}}
-		return b
-	}},
+	"volumes are kept in memory": {
+		"files/survive_a_restart_of_the_engine",
+		false,
+		func(b backend.Backend) backend.Backend {
+			b.Files = &remembered{Files: b.Files, mine: map[types.UID]bool{}}
+			return b
+		},
+	},
 	"clear claims too early": {"files/cleared_until_NotFound", false, func(b backend.Backend) backend.Backend {
 		b.Files = hoarder{b.Files}
 		return b
@@ -154,17 +162,21 @@ var brokenAccess = map[string]brokenBackend{
 		})
 		return b
 	}},
-	"a missing program is an exit code": {"exec/what_cannot_be_started_is_Invalid", false, func(b backend.Backend) backend.Backend {
-		inner := b.Exec
-		b.Exec = execVia(func(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
-			code, err := inner.Exec(ctx, ref, spec)
-			if backend.Class(err) == "Invalid" {
-				return 126, nil
-			}
-			return code, err
-		})
-		return b
-	}},
+	"a missing program is an exit code": {
+		"exec/what_cannot_be_started_is_Invalid",
+		false,
+		func(b backend.Backend) backend.Backend {
+			inner := b.Exec
+			b.Exec = execVia(func(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
+				code, err := inner.Exec(ctx, ref, spec)
+				if backend.Class(err) == "Invalid" {
+					return 126, nil
+				}
+				return code, err
+			})
+			return b
+		},
+	},
 	"commands outlive their context": {"exec/ends_with_its_context", true, func(b backend.Backend) backend.Backend {
 		inner := b.Exec
 		b.Exec = execVia(func(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {

@@ -17,10 +17,14 @@ var brokenResize = map[string]brokenBackend{
 		b.Resize = &onceResizer{Resizer: b.Resize}
 		return b
 	}},
-	"a resize finds everything": {"resize/of_what_does_not_run_is_NotFound", false, func(b backend.Backend) backend.Backend {
-		b.Resize = deafResizer{}
-		return b
-	}},
+	"a resize finds everything": {
+		"resize/of_what_does_not_run_is_NotFound",
+		false,
+		func(b backend.Backend) backend.Backend {
+			b.Resize = deafResizer{}
+			return b
+		},
+	},
 }
 
 type onceResizer struct {

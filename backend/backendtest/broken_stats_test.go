@@ -60,14 +60,18 @@ var brokenStats = map[string]brokenBackend{
 			u.CPUCoreNanoSeconds = new(1000 - n)
 		}))
 	}},
-	"the host's counters are sums of its pods'": {"stats/counters_never_go_back", false, func(b backend.Backend) backend.Backend {
-		return withStats(b, func(f *backend.StatsFacts) {
-			f.Node.CPUCoreNanoSeconds = new(uint64(0))
-			for _, p := range f.Pods {
-				*f.Node.CPUCoreNanoSeconds += *p.CPUCoreNanoSeconds
-			}
-		})
-	}},
+	"the host's counters are sums of its pods'": {
+		"stats/counters_never_go_back",
+		false,
+		func(b backend.Backend) backend.Backend {
+			return withStats(b, func(f *backend.StatsFacts) {
+				f.Node.CPUCoreNanoSeconds = new(uint64(0))
+				for _, p := range f.Pods {
+					*f.Node.CPUCoreNanoSeconds += *p.CPUCoreNanoSeconds
+				}
+			})
+		},
+	},
 	"measuring knows no context": {"stats/ended_context", true, func(b backend.Backend) backend.Backend {
 		inner := b.Stats
 		b.Stats = statsVia(func(ctx context.Context) (backend.StatsFacts, error) {

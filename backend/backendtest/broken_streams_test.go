@@ -37,18 +37,22 @@ var brokenStreams = map[string]brokenBackend{
 		}
 		return inner.Exec(ctx, ref, spec)
 	})},
-	"attachments begin at the beginning": {"attach/output_from_now_on_until_the_end", false, func(b backend.Backend) backend.Backend {
-		logs := b.Logs
-		b.Attach = attachVia(func(ctx context.Context, ref backend.ContainerRef, spec backend.AttachSpec) error {
-			log, err := logs.Open(ctx, ref, backend.LogOptions{Follow: true})
-			if err != nil {
+	"attachments begin at the beginning": {
+		"attach/output_from_now_on_until_the_end",
+		false,
+		func(b backend.Backend) backend.Backend {
+			logs := b.Logs
+			b.Attach = attachVia(func(ctx context.Context, ref backend.ContainerRef, spec backend.AttachSpec) error {
+				log, err := logs.Open(ctx, ref, backend.LogOptions{Follow: true})
+				if err != nil {
+					return err
+				}
+				_, err = io.Copy(spec.Stdout, log)
 				return err
-			}
-			_, err = io.Copy(spec.Stdout, log)
-			return err
-		})
-		return b
-	}},
+			})
+			return b
+		},
+	},
 	"attachments hang": {"attach/output_from_now_on_until_the_end", true, withAttach(func(
 		ctx context.Context, inner backend.Attacher, ref backend.ContainerRef, spec backend.AttachSpec,
 	) error {

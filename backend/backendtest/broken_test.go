@@ -101,12 +101,16 @@ var broken = map[string]brokenBackend{
 		b.Sweep = func(context.Context) ([]string, error) { return nil, nil }
 		return b
 	}},
-	"more is refused than is declared": {"exit/termination_message_of_its_file", false, func(b backend.Backend) backend.Backend {
-		b.Check = backend.CheckFunc(
-			func(*corev1.Pod) []backend.Refusal { return []backend.Refusal{{Field: "spec", Why: "it may not"}} },
-		)
-		return b
-	}},
+	"more is refused than is declared": {
+		"exit/termination_message_of_its_file",
+		false,
+		func(b backend.Backend) backend.Backend {
+			b.Check = backend.CheckFunc(
+				func(*corev1.Pod) []backend.Refusal { return []backend.Refusal{{Field: "spec", Why: "it may not"}} },
+			)
+			return b
+		},
+	},
 	"what is declared as refused is taken": {
 		"attach/a_terminal", false, func(b backend.Backend) backend.Backend { return b },
 	},

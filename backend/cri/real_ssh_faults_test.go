@@ -111,8 +111,10 @@ func drawFaults(name string) func(fault.Call) fault.Fault {
 			return pick(
 				draw, fault.Fault{Partial: true}, fault.Fault{Err: errInjected}, fault.Fault{Delay: 30 * time.Millisecond},
 			)
-		case fault.PodsLaunch, fault.PodsStop, fault.PodsRemove, fault.ContainersStart, fault.ContainersStop, fault.ContainersRemove,
-			fault.ResizeResize, fault.FilesPlace, fault.FilesClear, fault.StoreRemove, fault.ImagesPull, fault.ImagesFind, fault.NodeDescribe:
+		case fault.PodsLaunch, fault.PodsStop, fault.PodsRemove,
+			fault.ContainersStart, fault.ContainersStop, fault.ContainersRemove,
+			fault.ResizeResize, fault.FilesPlace, fault.FilesClear, fault.StoreRemove,
+			fault.ImagesPull, fault.ImagesFind, fault.NodeDescribe:
 			return pick(draw, fault.Fault{LoseReply: true}, fault.Fault{Err: errInjected},
 				fault.Fault{Delay: 50 * time.Millisecond}, fault.Fault{ReplyDelay: 50 * time.Millisecond})
 		default:

@@ -49,7 +49,8 @@ func TestValidate(t *testing.T) {
 		"capacityTypes[0]":  func(c *Config) { c.CapacityTypes = []string{"FARGATE"} },
 		"platformVersion":   func(c *Config) { c.PlatformVersion = "1.3.0" },
 		"logOptions": func(c *Config) {
-			c.LogGroup, c.ExecutionRoleARN, c.LogOptions = "g", wholeNode.ExecutionRoleARN, map[string]string{"awslogs-region": "x"}
+			c.LogGroup, c.ExecutionRoleARN = "g", wholeNode.ExecutionRoleARN
+			c.LogOptions = map[string]string{"awslogs-region": "x"}
 		},
 		"ephemeralStorageGiB": func(c *Config) { c.EphemeralStorageGiB = 20 },
 		"prices.vcpu":         func(c *Config) { c.Rates = fargate.Rates{VCPU: -1} },

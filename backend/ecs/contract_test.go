@@ -37,7 +37,8 @@ func TestContract(t *testing.T) {
 		Provision: time.Second, Pull: time.Second, Deprovision: time.Second, Visible: 500 * time.Millisecond,
 	}
 	old := quick
-	old.Visible, old.Stale, old.Ingest, old.Listed, old.Event = 2*time.Second, time.Second, 2*time.Second, 10*time.Second, 2*time.Second
+	old.Visible, old.Stale, old.Ingest = 2*time.Second, time.Second, 2*time.Second
+	old.Listed, old.Event = 10*time.Second, 2*time.Second
 	prompt := stub.Kindness{LogsAtOnce: true}
 	lends := []string{"Run", "Costs", "Calls", "Queues", "Sweep", "Refresh", "Logs", "Events"}
 	for name, tc := range map[string]struct {

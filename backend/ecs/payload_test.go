@@ -38,7 +38,8 @@ const (
 func richConfig(s *stub.Server) Config {
 	cfg := configOf(s)
 	cfg.TaskImage, cfg.Images = "burstlet/burstlet:1", anyImages{}
-	cfg.ExecutionRoleARN, cfg.TaskRoleARN = "arn:aws:iam::123456789012:role/execution", "arn:aws:iam::123456789012:role/task"
+	cfg.ExecutionRoleARN = "arn:aws:iam::123456789012:role/execution"
+	cfg.TaskRoleARN = "arn:aws:iam::123456789012:role/task"
 	return cfg
 }
 

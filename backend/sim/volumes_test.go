@@ -228,7 +228,8 @@ func TestWhatIsRead(t *testing.T) {
 			"../v/placed": "NotFound: no such file", "placed/x": "NotFound: no such file",
 			"made": "Invalid: it is no regular file", "d": "Invalid: it is no regular file",
 			"d/e/": "Invalid: it is no regular file", "in": "Invalid: it is no regular file",
-			".": "Invalid: it is no regular file", "was": "NotFound: no such file", "soon": "NotFound: no such file", "large": "Invalid: it is larger than 65536 bytes",
+			".": "Invalid: it is no regular file", "was": "NotFound: no such file", "soon": "NotFound: no such file",
+			"large": "Invalid: it is larger than 65536 bytes",
 		} {
 			data, err := b.Files.Read(t.Context(), backend.VolumeFile{Pod: backend.Ref{UID: "u"}, Volume: "v", Path: file})
 			got := string(data)

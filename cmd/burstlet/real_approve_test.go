@@ -336,11 +336,15 @@ func TestRealApproverRights(t *testing.T) {
 	} {
 		resource, subresource, _ := strings.Cut(tc.resource, "/")
 		allowed := func(verb string) bool {
-			review, err := s.admin.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
-				Spec: authorizationv1.SubjectAccessReviewSpec{User: approverAccount, Groups: []string{"system:authenticated"}, ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Group: tc.group, Resource: resource, Subresource: subresource, Name: tc.name, Namespace: tc.namespace, Verb: verb,
-				}},
-			}, metav1.CreateOptions{})
+			asked := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: approverAccount, Groups: []string{"system:authenticated"},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Group: tc.group, Resource: resource, Subresource: subresource,
+					Name: tc.name, Namespace: tc.namespace, Verb: verb,
+				},
+			}}
+			reviews := s.admin.AuthorizationV1().SubjectAccessReviews()
+			review, err := reviews.Create(t.Context(), asked, metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -395,7 +399,8 @@ func TestApproveFlags(t *testing.T) {
 			}
 		})
 	}
-	if defaults := config.Default(); newApproveCommand().Flag("healthz-bind-address").DefValue != defaults.HealthzBindAddress {
+	flag := newApproveCommand().Flag("healthz-bind-address")
+	if defaults := config.Default(); flag.DefValue != defaults.HealthzBindAddress {
 		t.Error("the health port has another default than that of run")
 	}
 }

@@ -212,7 +212,8 @@ certDirectory: %s
 		out, err = s.diagnosed(yaml)
 		return err
 	})
-	says(t, out, "ok user system:node:doctored, the node's own", "ok rights system:node:doctored has all ", "a token until ",
+	says(t, out, "ok user system:node:doctored, the node's own",
+		"ok rights system:node:doctored has all ", "a token until ",
 		"warn serving certificate burstlet requests one of kubernetes.io/kubelet-serving", "burstlet approve-certificates")
 	if strings.Contains(out, by.BearerToken) {
 		t.Error("the token is printed")

@@ -202,13 +202,17 @@ func TestApprovalIsTriedAgain(t *testing.T) {
 	csr := own().make(t)
 	synctest.Test(t, func(t *testing.T) {
 		client, failures := fake.NewClientset(edge("10.1.2.3")), 2
-		client.PrependReactor("update", "certificatesigningrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if failures == 0 {
-				return false, nil, nil
-			}
-			failures--
-			return true, nil, errors.New("etcd is away")
-		})
+		client.PrependReactor(
+			"update",
+			"certificatesigningrequests",
+			func(clienttesting.Action) (bool, runtime.Object, error) {
+				if failures == 0 {
+					return false, nil, nil
+				}
+				failures--
+				return true, nil, errors.New("etcd is away")
+			},
+		)
 		l := startOn(t, client, Config{Policy: network()})
 		if _, err := l.client.CertificatesV1().CertificateSigningRequests().Create(
 			t.Context(), csr, metav1.CreateOptions{},

@@ -244,11 +244,14 @@ func TestRealCertificatesThatLiveAMinuteRotateWithNoFailedRequest(t *testing.T) 
 	lease := registered(t, client, node)
 
 	approver(t, admin, "system:node:"+node, certificatesv1.KubeletServingSignerName)
-	s := must(NewServing(t.Context(), ServingConfig{NodeName: node, Client: client, CertDirectory: t.TempDir(), Addresses: func() []corev1.NodeAddress {
-		return []corev1.NodeAddress{
-			{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}, {Type: corev1.NodeHostName, Address: node},
-		}
-	}}))(t)
+	s := must(NewServing(t.Context(), ServingConfig{
+		NodeName: node, Client: client, CertDirectory: t.TempDir(),
+		Addresses: func() []corev1.NodeAddress {
+			return []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}, {Type: corev1.NodeHostName, Address: node},
+			}
+		},
+	}))(t)
 	background.Run(t, s.Run)
 	issued(t, s, nil)
 

@@ -222,9 +222,11 @@ func (a *requestAPI) read(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		if first && r.URL.Query().Get("sendInitialEvents") == "true" {
-			_ = encoder.Encode(event{"BOOKMARK", &certificatesv1.CertificateSigningRequest{TypeMeta: requestType, ObjectMeta: metav1.ObjectMeta{
-				ResourceVersion: fmt.Sprint(version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
-			}}})
+			_ = encoder.Encode(
+				event{"BOOKMARK", &certificatesv1.CertificateSigningRequest{TypeMeta: requestType, ObjectMeta: metav1.ObjectMeta{
+					ResourceVersion: fmt.Sprint(version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+				}}},
+			)
 		}
 		_ = http.NewResponseController(w).Flush()
 		select {

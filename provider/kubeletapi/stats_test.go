@@ -294,10 +294,13 @@ func TestConfigzIsTruthful(t *testing.T) {
 			},
 			Anonymous: kubeletv1beta1.KubeletAnonymousAuthentication{Enabled: new(false)},
 		},
-		Authorization: kubeletv1beta1.KubeletAuthorization{Mode: "Webhook", Webhook: kubeletv1beta1.KubeletWebhookAuthorization{
-			CacheAuthorizedTTL:   metav1.Duration{Duration: 5 * time.Minute},
-			CacheUnauthorizedTTL: metav1.Duration{Duration: 30 * time.Second},
-		}},
+		Authorization: kubeletv1beta1.KubeletAuthorization{
+			Mode: "Webhook",
+			Webhook: kubeletv1beta1.KubeletWebhookAuthorization{
+				CacheAuthorizedTTL:   metav1.Duration{Duration: 5 * time.Minute},
+				CacheUnauthorizedTTL: metav1.Duration{Duration: 30 * time.Second},
+			},
+		},
 		StreamingConnectionIdleTimeout: metav1.Duration{Duration: 4 * time.Hour},
 	}
 	own := kubeletv1beta1.KubeletConfiguration{

@@ -137,7 +137,11 @@ func TestTheLeaseOfAFormerElection(t *testing.T) {
 						Spec:       coordinationv1.LeaseSpec{HolderIdentity: &c.holder},
 					})
 				}
-				if err := Run(t.Context(), []*Node{w.node(func(c *Config) { c.FormerElection = former })}, w.deployment()); err != nil {
+				if err := Run(
+					t.Context(),
+					[]*Node{w.node(func(c *Config) { c.FormerElection = former })},
+					w.deployment(),
+				); err != nil {
 					t.Error(err)
 				}
 				if holder, there := w.holderOf(former); there != (c.holder != "") || holder != c.holder {

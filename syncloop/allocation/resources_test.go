@@ -17,7 +17,7 @@ func TestAmountsThatTheKernelCannotTellApart(t *testing.T) {
 	}{
 		{"requests of the least shares", Amount{false, corev1.ResourceCPU}, "1m", "2m", true},
 		{"requests of other shares", Amount{false, corev1.ResourceCPU}, "2m", "3m", false},
-		{"requests beyond the most shares, which a node still has to have", Amount{false, corev1.ResourceCPU}, "256", "300", false},
+		{"requests beyond the most shares, which a node must have", Amount{false, corev1.ResourceCPU}, "256", "300", false},
 		{"limits of the least quota", Amount{true, corev1.ResourceCPU}, "1m", "10m", true},
 		{"limits of another quota", Amount{true, corev1.ResourceCPU}, "10m", "11m", false},
 		{"limits of a page", Amount{true, corev1.ResourceMemory}, "4096", "8191", true},

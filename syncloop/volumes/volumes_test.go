@@ -90,12 +90,16 @@ func TestSpecs(t *testing.T) {
 		"emptyDir": {emptyDir, backend.VolumeSpec{Source: emptyDir}},
 		"hostPath": {hostPath("/h"), backend.VolumeSpec{Source: hostPath("/h")}},
 		"nfs":      {nfs(true), backend.VolumeSpec{Source: nfs(true), ReadOnly: true}},
-		"contents are read-only for everyone": {configMap("cm"), backend.VolumeSpec{Source: configMap("cm"), ReadOnly: true, Files: []backend.File{
-			{Path: "a", Data: []byte("1"), Mode: 0o644}, {Path: "b", Data: []byte("2"), Mode: 0o644},
-		}}},
-		"a token": {projected(token("")), backend.VolumeSpec{Source: projected(token("")), ReadOnly: true, Files: []backend.File{
-			{Path: "t", Data: []byte("tok"), Mode: 0o644},
-		}}},
+		"contents are read-only for everyone": {configMap("cm"), backend.VolumeSpec{
+			Source: configMap("cm"), ReadOnly: true,
+			Files: []backend.File{
+				{Path: "a", Data: []byte("1"), Mode: 0o644}, {Path: "b", Data: []byte("2"), Mode: 0o644},
+			},
+		}},
+		"a token": {projected(token("")), backend.VolumeSpec{
+			Source: projected(token("")), ReadOnly: true,
+			Files: []backend.File{{Path: "t", Data: []byte("tok"), Mode: 0o644}},
+		}},
 		"downwardAPI": {downward, backend.VolumeSpec{Source: downward, ReadOnly: true, Files: []backend.File{
 			{Path: "n", Data: []byte("p"), Mode: 0o644},
 		}}},
@@ -334,9 +338,11 @@ func TestSizeOfMemory(t *testing.T) {
 
 // A volume that the backend makes itself keeps its template; a claim does not.
 func TestAVolumeThatTheBackendMakesWaitsForNoClaim(t *testing.T) {
-	made := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
-		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
-	}}}
+	made := corev1.VolumeSource{
+		Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
+			Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+		}},
+	}
 	pod := podWith(made, claim("data", false))
 	got := Specs(pod, resolve.Objects{}, resolve.Node{EphemeralVolumes: true}, resolve.Addresses{})
 	if got[0].Err != nil || got[0].Spec.Hash == "" || !reflect.DeepEqual(got[0].Spec.Source, made) {

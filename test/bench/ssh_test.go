@@ -58,10 +58,9 @@ exec "$@"`
 func newSocketNode(b *testing.B, c *cluster, name string) (*contender, *remotehost.Host) {
 	b.Helper()
 	h := remotehost.ForTest(b)
+	shared := func(name string) string { return filepath.Join(h.Shared(), name) }
 	n := newBurstletOn(b, c, name, fmt.Sprintf("  type: cri\n  cri: {endpoint: %q, podsDir: %q, podLogsDir: %q, "+
-		"containerLogsDir: %q}\n",
-		"unix://"+
-			h.Socket(), filepath.Join(h.Shared(), "pods"), filepath.Join(h.Shared(), "logs"), filepath.Join(h.Shared(), "links")), hostPods,
+		"containerLogsDir: %q}\n", "unix://"+h.Socket(), shared("pods"), shared("logs"), shared("links")), hostPods,
 		// Mounts of volumes are to be seen on the host.
 		"unshare", "--mount", "--propagation", "unchanged", "--", "sh", "-ec", withCgroups, h.Cgroup())
 	return contend(b, n), h

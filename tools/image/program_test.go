@@ -19,7 +19,8 @@ func executable(t *testing.T, machine elf.Machine, kind elf.Type, loader bool) [
 		Type: uint16(kind), Machine: uint16(machine), Version: 1, Ehsize: 64, Phentsize: 56, Shentsize: 64,
 	}
 	copy(header.Ident[:], elf.ELFMAG)
-	header.Ident[elf.EI_CLASS], header.Ident[elf.EI_DATA], header.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), 1
+	header.Ident[elf.EI_CLASS], header.Ident[elf.EI_DATA] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB)
+	header.Ident[elf.EI_VERSION] = 1
 	parts := []any{&header}
 	if loader {
 		header.Phoff, header.Phnum = 64, 1
@@ -76,7 +77,8 @@ func commit(t *testing.T, at string) (dir string) {
 	for _, args := range [][]string{{"init", "--quiet"}, {"commit", "--quiet", "--allow-empty", "--message", "one"}} {
 		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, args...)...)
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_COMMITTER_DATE="+at,
-			"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@burstlet.test", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@burstlet.test")
+			"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@burstlet.test",
+			"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@burstlet.test")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v: %s", args, err, out)
 		}

@@ -57,9 +57,10 @@ func served(t *testing.T) string {
 	var ended []chan error
 	for name, s := range map[string]*Server{
 		"app": {Starter: here{}, Log: log.New(io.Discard, "", 0)},
-		"burstlet-agent": {Starter: here{}, Containers: dir, Log: log.New(io.Discard, "", 0), Stats: func(context.Context) (json.RawMessage, error) {
-			return json.RawMessage(`{"task":{}}`), nil
-		}},
+		"burstlet-agent": {
+			Starter: here{}, Containers: dir, Log: log.New(io.Discard, "", 0),
+			Stats: func(context.Context) (json.RawMessage, error) { return json.RawMessage(`{"task":{}}`), nil },
+		},
 	} {
 		must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 		l, err := ListenAgent(filepath.Join(dir, name, AgentSocket))

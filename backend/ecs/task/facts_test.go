@@ -70,7 +70,8 @@ func stopped(code *int32, reason string) types.Container {
 func TestWhoRan(t *testing.T) {
 	const graph, exec = "CannotStartContainerError: dependency graph: x", "CannotStartContainerError: exec: x"
 	at := time.Unix(1000, 0)
-	app, init, sidecar := identity.Container{}, identity.Container{Init: true}, identity.Container{Init: true, Sidecar: true}
+	var app identity.Container
+	init, sidecar := identity.Container{Init: true}, identity.Container{Init: true, Sidecar: true}
 	for name, tc := range map[string]struct {
 		id           identity.Container
 		seen         types.Container

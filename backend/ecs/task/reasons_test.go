@@ -143,7 +143,8 @@ func TestAddresses(t *testing.T) {
 // TestTimesOfContainers: ECS has times of tasks alone; which of them a container takes.
 func TestTimesOfContainers(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
-	app, init, sidecar := identity.Container{}, identity.Container{Init: true}, identity.Container{Init: true, Sidecar: true}
+	var app identity.Container
+	init, sidecar := identity.Container{Init: true}, identity.Container{Init: true, Sidecar: true}
 	const created, pulled, chain, started, stopping, execution, stopped, now = 1, 2, 3, 4, 5, 6, 7, 8
 	whole := Observation{
 		created: at(created), pulled: at(pulled), started: at(started), stopping: at(stopping),

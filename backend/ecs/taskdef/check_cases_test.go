@@ -181,7 +181,10 @@ func TestCheckOfContainers(t *testing.T) {
 
 func TestCheckOfVariables(t *testing.T) {
 	env := func(list string) string { return "containers: [{name: a, env: [" + list + "]}]" }
-	const name, secret = "{name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}", "{name: S, valueFrom: {secretKeyRef: {name: s, key: k}}}"
+	const (
+		name   = "{name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}"
+		secret = "{name: S, valueFrom: {secretKeyRef: {name: s, key: k}}}"
+	)
 	at := "spec.containers[0].env[0].valueFrom."
 	checkCases(t, fullConfig, map[string][]string{
 		env("{name: A, value: b}"): nil,

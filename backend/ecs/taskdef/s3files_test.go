@@ -9,7 +9,10 @@ import (
 )
 
 func TestS3FilesVolumes(t *testing.T) {
-	const role, arn = "arn:aws-cn:iam::123456789012:role/app", "arn:aws-cn:s3files:cn-north-1:123456789012:file-system/fs-1"
+	const (
+		role = "arn:aws-cn:iam::123456789012:role/app"
+		arn  = "arn:aws-cn:s3files:cn-north-1:123456789012:file-system/fs-1"
+	)
 	for name, tc := range map[string]struct {
 		handle, role string
 		attributes   map[string]string

@@ -111,7 +111,8 @@ func TestFamily(t *testing.T) {
 	}
 	base := readPod(t, "testdata/full.yaml")
 	same := base.DeepCopy()
-	same.Name, same.UID, same.Namespace, same.Labels, same.Spec.NodeName = "other", "other", "other", map[string]string{"a": "b"}, "n"
+	same.Name, same.UID, same.Namespace, same.Spec.NodeName = "other", "other", "other", "n"
+	same.Labels = map[string]string{"a": "b"}
 	// of RunTask alone
 	same.Annotations = map[string]string{Prefix + "capacity-type": "spot", Prefix + "subnets": "subnet-9"}
 	if family(base, 0) != family(same, 5) {

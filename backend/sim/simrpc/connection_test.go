@@ -169,13 +169,16 @@ func TestRepliesAreLost(t *testing.T) {
 		remote := sim.New(sim.Config{Record: true})
 		w := serve(t, remote.BackendFor)
 		var cut func()
-		b, err := Connect(t.Context(), Config{Node: "node", Check: takesAll, May: backend.Always, dial: func(ctx context.Context) (net.Conn, error) {
-			conn, err := w.pipes.dial(ctx)
-			if err == nil && cut != nil {
-				conn = &cutConn{Conn: conn}
-			}
-			return conn, err
-		}})
+		b, err := Connect(
+			t.Context(),
+			Config{Node: "node", Check: takesAll, May: backend.Always, dial: func(ctx context.Context) (net.Conn, error) {
+				conn, err := w.pipes.dial(ctx)
+				if err == nil && cut != nil {
+					conn = &cutConn{Conn: conn}
+				}
+				return conn, err
+			}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,8 +284,11 @@ func TestVersionMismatch(t *testing.T) {
 			Limits   string
 		}
 		err := answer(http.StatusOK, future{protocol + 1, "v9.0.0", "another shape"})
-		want := fmt.Sprintf(`connect to the sim: the server (version "v9.0.0") speaks protocol %d, this program (version "v1.0.0") %d: run both from one version`,
-			protocol+1, protocol)
+		want := fmt.Sprintf(
+			`connect to the sim: the server (version "v9.0.0") speaks protocol %d, this program (version "v1.0.0") %d: run both from one version`,
+			protocol+1,
+			protocol,
+		)
 		if err == nil || err.Error() != want || backend.Class(err) != "Unsupported" {
 			t.Errorf("error %v, want %s", err, want)
 		}

@@ -52,7 +52,8 @@ func TestShutdownGroups(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := config.Load(config.Sources{File: write(t, "apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\nnode: {name: a}\nkubeletAPI: {selfSigned: true}\n"+
+			c, err := config.Load(config.Sources{File: write(t, "apiVersion: burstlet.dev/v1alpha1\n"+
+				"kind: BurstletConfiguration\nnode: {name: a}\nkubeletAPI: {selfSigned: true}\n"+
 				"backend: {type: cri, cri: {"+tt.fields+"}}\n")})
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {

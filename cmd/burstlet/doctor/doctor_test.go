@@ -98,8 +98,12 @@ func TestDoctorLooksAtAWS(t *testing.T) {
 	}
 	defer stop()
 	look := func(cluster string) (string, error) {
-		return runDoctor(t, "node: {name: n0, capacity: {cpu: 100, memory: 400Gi}}\nbackend: {type: ecs, ecs: {region: eu-central-1, cluster: "+
-			cluster+", subnets: [subnet-1], endpoint: "+url+"}}", Options{BackendOnly: true})
+		return runDoctor(
+			t,
+			"node: {name: n0, capacity: {cpu: 100, memory: 400Gi}}\nbackend: {type: ecs, ecs: {region: eu-central-1, cluster: "+
+				cluster+", subnets: [subnet-1], endpoint: "+url+"}}",
+			Options{BackendOnly: true},
+		)
 	}
 	out, err := look("burst")
 	if err != nil ||

@@ -115,18 +115,22 @@ func TestRightsAreThoseOfTheManifests(t *testing.T) {
 // reviewer answers questions for rights; denied are "verb resource" or "resource".
 func reviewer(denied ...string) *fake.Clientset {
 	client := fake.NewClientset()
-	client.PrependReactor("create", "selfsubjectaccessreviews", func(action k8stesting.Action) (bool, runtime.Object, error) {
-		review := action.(k8stesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
-		a := review.Spec.ResourceAttributes
-		resource := strings.TrimSuffix(a.Resource+"/"+a.Subresource, "/")
-		review.Status.Allowed = true
-		for _, d := range denied {
-			if d == resource || d == a.Verb+" "+resource {
-				review.Status.Allowed = false
+	client.PrependReactor(
+		"create",
+		"selfsubjectaccessreviews",
+		func(action k8stesting.Action) (bool, runtime.Object, error) {
+			review := action.(k8stesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
+			a := review.Spec.ResourceAttributes
+			resource := strings.TrimSuffix(a.Resource+"/"+a.Subresource, "/")
+			review.Status.Allowed = true
+			for _, d := range denied {
+				if d == resource || d == a.Verb+" "+resource {
+					review.Status.Allowed = false
+				}
 			}
-		}
-		return true, review, nil
-	})
+			return true, review, nil
+		},
+	)
 	return client
 }
 

@@ -205,8 +205,10 @@ func TestExplainSaysWhosePricesTheyAre(t *testing.T) {
 	for name, tt := range map[string]struct {
 		region, prices, says, not string
 	}{
-		"their region's":  {"us-east-1", "", "prices of us-east-1 on ", "set backend.ecs.prices"},
-		"another's":       {"eu-central-1", "", "for those of eu-central-1 set backend.ecs.prices", "prices of backend.ecs.prices"},
+		"their region's": {"us-east-1", "", "prices of us-east-1 on ", "set backend.ecs.prices"},
+		"another's": {
+			"eu-central-1", "", "for those of eu-central-1 set backend.ecs.prices", "prices of backend.ecs.prices",
+		},
 		"one's own":       {"eu-central-1", same, "prices of backend.ecs.prices", "us-east-1"},
 		"one's own, here": {"us-east-1", same, "prices of backend.ecs.prices", "us-east-1"},
 	} {

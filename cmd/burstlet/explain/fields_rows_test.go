@@ -137,14 +137,14 @@ func volumeRows() []fieldRow {
 			"bound to a PersistentVolume of the CSI driver efs.csi.aws.com, of Amazon EFS or S3 Files (volumeHandle " +
 				"s3files:…); another is refused at the launch",
 		},
-		{"ephemeral", corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
-			Spec: corev1.PersistentVolumeClaimSpec{
+		{"ephemeral", corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 				Resources: corev1.VolumeResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")},
 				},
-			},
-		}}}, "as persistentVolumeClaim", "one volume of Amazon EBS of the requested size, made for each task (a restart " +
+			}},
+		}}, "as persistentVolumeClaim", "one volume of Amazon EBS of the requested size, made for each task (a restart " +
 			"begins with an empty one) and deleted with it; another in the pod, volumeMode Block, other accessModes than " +
 			"ReadWriteOnce and ReadWriteOncePod, dataSource, selector and volumeName are refused; the claim and its " +
 			"storageClassName are not used; needs `ebs.roleARN`"},

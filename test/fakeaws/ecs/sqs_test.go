@@ -214,9 +214,12 @@ func TestQueueRules(t *testing.T) {
 		if got := code(t, err); got != "InvalidParameterValue" {
 			t.Fatal(err)
 		}
-		_, err = c.DeleteMessageBatch(t.Context(), &sqs.DeleteMessageBatchInput{QueueUrl: url.QueueUrl, Entries: []sqstypes.DeleteMessageBatchRequestEntry{
-			{Id: aws.String("1"), ReceiptHandle: aws.String("x")}, {Id: aws.String("1"), ReceiptHandle: aws.String("y")},
-		}})
+		_, err = c.DeleteMessageBatch(
+			t.Context(),
+			&sqs.DeleteMessageBatchInput{QueueUrl: url.QueueUrl, Entries: []sqstypes.DeleteMessageBatchRequestEntry{
+				{Id: aws.String("1"), ReceiptHandle: aws.String("x")}, {Id: aws.String("1"), ReceiptHandle: aws.String("y")},
+			}},
+		)
 		if got := code(t, err); !strings.HasSuffix(got, "BatchEntryIdsNotDistinct") {
 			t.Fatal(err)
 		}

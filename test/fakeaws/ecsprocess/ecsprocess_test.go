@@ -31,7 +31,8 @@ func program(t *testing.T, script string) string {
 func TestStartReadsWhereItServes(t *testing.T) {
 	p, err := start(t.Context(), Config{
 		Program: program(t, `trap 'exit 0' TERM
-			echo ECS_URL=http://198.19.0.1:1; echo MACHINE=198.19.0.1; echo OTHER=1; echo QUEUE_URL=http://q/1; echo QUEUE_URL=http://q/2
+			echo ECS_URL=http://198.19.0.1:1; echo MACHINE=198.19.0.1; echo OTHER=1
+			echo QUEUE_URL=http://q/1; echo QUEUE_URL=http://q/2
 			echo more; while :; do sleep 0.01; done`),
 		Queues: []string{"1", "2"},
 	}, t.TempDir())

@@ -19,10 +19,15 @@ import (
 )
 
 func testSecurity(t *testing.T, w *world) {
-	arn := w.run(nil,
-		shell("plain", "id -u; grep CapEff /proc/self/status; touch /f && echo written; ulimit -c", func(c *types.ContainerDefinition) {
-			c.Ulimits = []types.Ulimit{{Name: types.UlimitNameCore, SoftLimit: 0, HardLimit: 0}}
-		}),
+	arn := w.run(
+		nil,
+		shell(
+			"plain",
+			"id -u; grep CapEff /proc/self/status; touch /f && echo written; ulimit -c",
+			func(c *types.ContainerDefinition) {
+				c.Ulimits = []types.Ulimit{{Name: types.UlimitNameCore, SoftLimit: 0, HardLimit: 0}}
+			},
+		),
 		shell("bound", "id -u; id -g; grep CapEff /proc/self/status; touch /f || echo refused; df -P -m /t | tail -1; "+
 			"cat /proc/sys/net/ipv4/ip_unprivileged_port_start", func(c *types.ContainerDefinition) {
 			c.User, c.ReadonlyRootFilesystem = aws.String("1000:2000"), aws.Bool(true)
@@ -38,7 +43,8 @@ func testSecurity(t *testing.T, w *world) {
 			c.LinuxParameters = &types.LinuxParameters{Capabilities: &types.KernelCapabilities{
 				Add: []string{"SYS_PTRACE"}, Drop: []string{"CHOWN"},
 			}}
-		}, after("plain", types.ContainerConditionComplete), after("bound", types.ContainerConditionComplete)))
+		}, after("plain", types.ContainerConditionComplete), after("bound", types.ContainerConditionComplete)),
+	)
 	w.until(arn, "STOPPED", inState("STOPPED"))
 	for name, want := range map[string][]string{
 		"plain": {"0\n", "CapEff:\t00000000a80425fb\n", "written\n0\n"},

@@ -140,9 +140,8 @@ func testEnvironment(t *testing.T, w *world) {
 
 func withFileSystem(root string) func(*sdk.RegisterTaskDefinitionInput) {
 	return func(in *sdk.RegisterTaskDefinitionInput) {
-		in.Volumes = append(in.Volumes, types.Volume{Name: aws.String("efs"), EfsVolumeConfiguration: &types.EFSVolumeConfiguration{
-			FileSystemId: aws.String("fs-0123456789abcdef0"), RootDirectory: &root,
-		}})
+		efs := &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-0123456789abcdef0"), RootDirectory: &root}
+		in.Volumes = append(in.Volumes, types.Volume{Name: aws.String("efs"), EfsVolumeConfiguration: efs})
 	}
 }
 

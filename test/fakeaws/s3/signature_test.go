@@ -45,8 +45,11 @@ func TestSignaturesOfAWSsExamples(t *testing.T) {
 			for name, value := range tc.headers {
 				r.Header.Set(name, value)
 			}
-			r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, SignedHeaders="+
-				tc.signed+", Signature="+tc.signature)
+			r.Header.Set(
+				"Authorization",
+				"AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, SignedHeaders="+
+					tc.signed+", Signature="+tc.signature,
+			)
 			if !Signed(r, secretKey) {
 				t.Error("AWS's own signature is refused")
 			}

@@ -180,14 +180,14 @@ func TestServiceAccountTokenIsAccepted(t *testing.T) {
 func TestAPIServerMayUseKubelets(t *testing.T) {
 	admin := client(t, plane.Get(t).AdminConfig())
 	for user, want := range map[string]bool{"kube-apiserver-kubelet-client": true, "someone": false} {
-		review := must(admin.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
-			Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: user,
-				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Verb: "create", Resource: "nodes", Subresource: "proxy", Name: "n",
-				},
+		asked := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: "create", Resource: "nodes", Subresource: "proxy", Name: "n",
 			},
-		}, metav1.CreateOptions{}))(t)
+		}}
+		reviews := admin.AuthorizationV1().SubjectAccessReviews()
+		review := must(reviews.Create(t.Context(), asked, metav1.CreateOptions{}))(t)
 		if review.Status.Allowed != want {
 			t.Errorf("%s: allowed is %v", user, review.Status.Allowed)
 		}

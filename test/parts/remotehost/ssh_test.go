@@ -153,7 +153,8 @@ func TestJumpHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy := sshCommand(t.Context(), jump, Root, "", "-W", address)
-	cmd := exec.CommandContext(t.Context(), "ssh", "-F", "none", "-i", target.KeyFile(), "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes",
+	cmd := exec.CommandContext(t.Context(), "ssh", "-F", "none", "-i", target.KeyFile(),
+		"-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes",
 		"-o", "UserKnownHostsFile="+known, "-o", "HostKeyAlias="+strings.SplitN(line, " ", 2)[0],
 		"-o", "ProxyCommand="+strings.Join(proxy.Args, " "), Root+"@target", "hostname")
 	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != target.Hostname() {

@@ -89,9 +89,11 @@ func TestStopLeavesNothing(t *testing.T) {
 		return client, client.Start()
 	}
 	for name, before := range map[string]func(*testing.T, *Host) (client *exec.Cmd, err error){
-		"while all runs":              func(*testing.T, *Host) (*exec.Cmd, error) { return nil, nil },
-		"after containerd was killed": func(t *testing.T, h *Host) (*exec.Cmd, error) { return nil, h.KillContainerd(t.Context()) },
-		"while a session is open":     session,
+		"while all runs": func(*testing.T, *Host) (*exec.Cmd, error) { return nil, nil },
+		"after containerd was killed": func(t *testing.T, h *Host) (*exec.Cmd, error) {
+			return nil, h.KillContainerd(t.Context())
+		},
+		"while a session is open": session,
 		"while the link is cut": func(t *testing.T, h *Host) (*exec.Cmd, error) {
 			h.Link().Cut()
 			return session(t, h)

@@ -78,8 +78,8 @@ func sims(names ...string) []string {
 // stands; without such a node it has no hook.
 func TestNodeTakenAway(t *testing.T) {
 	t.Parallel()
-	r := install(t, "taken-away", append(sims("a", "b", "c"), "--set", "serviceAccount.name=former", "--set", "image.tag=former",
-		"--set", "config.leaderElection.namespace=kube-system")...)
+	r := install(t, "taken-away", append(sims("a", "b", "c"), "--set", "serviceAccount.name=former",
+		"--set", "image.tag=former", "--set", "config.leaderElection.namespace=kube-system")...)
 	for _, m := range r.planned(sims("a", "b", "c", "d")...) {
 		if strings.Contains(m.Name, "remove-gone") {
 			t.Errorf("%s %s, and no node goes", m.Kind, m.Name)

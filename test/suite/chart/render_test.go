@@ -248,13 +248,15 @@ func load(t *testing.T, from corev1.ConfigMap, env []corev1.EnvVar) config.Confi
 	if err := os.WriteFile(file, []byte(from.Data["burstlet.yaml"]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Load(config.Sources{File: file, PodNamespace: namespace, LookupEnv: func(name string) (string, bool) {
-		i := slices.IndexFunc(env, func(v corev1.EnvVar) bool { return v.Name == name })
-		if i < 0 || env[i].ValueFrom == nil {
-			return "", false
-		}
-		return "192.0.2.99", env[i].ValueFrom.FieldRef.FieldPath == "status.podIP"
-	}})
+	cfg, err := config.Load(
+		config.Sources{File: file, PodNamespace: namespace, LookupEnv: func(name string) (string, bool) {
+			i := slices.IndexFunc(env, func(v corev1.EnvVar) bool { return v.Name == name })
+			if i < 0 || env[i].ValueFrom == nil {
+				return "", false
+			}
+			return "192.0.2.99", env[i].ValueFrom.FieldRef.FieldPath == "status.podIP"
+		}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

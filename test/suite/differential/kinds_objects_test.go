@@ -112,12 +112,16 @@ var objectKinds = []kind{
 		}}),
 		until: waiting("app", "ContainerCreating", 0),
 	},
-	{name: "projected", make: mounts(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: named("there")}},
-		{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{
-			Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"},
-		}}}},
-	}}}), until: ready},
+	{
+		name: "projected",
+		make: mounts(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: named("there")}},
+			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{
+				Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"},
+			}}}},
+		}}}),
+		until: ready,
+	},
 	{name: "mounted read-only", make: and(mounts(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}), app(func(
 		_ *rand.Rand, c *corev1.Container,
 	) {

@@ -9,20 +9,32 @@ import (
 
 // admissionBehaviours are about pods that the node does not take.
 var admissionBehaviours = []behaviour{
-	{"unsupported-volume", []string{onSim, onCRI}, rejected("UnsupportedByBackend", "spec.volumes[0]", func(pod *corev1.Pod, _ string) {
-		mount(
-			"disk",
-			corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "192.0.2.1:3260", IQN: "iqn.2001-04.test:disk"}},
-		)(pod)
-	})},
+	{
+		"unsupported-volume",
+		[]string{onSim, onCRI},
+		rejected("UnsupportedByBackend", "spec.volumes[0]", func(pod *corev1.Pod, _ string) {
+			mount(
+				"disk",
+				corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "192.0.2.1:3260", IQN: "iqn.2001-04.test:disk"}},
+			)(pod)
+		}),
+	},
 	// On a host over SSH too, once its node is told not to allow it (TestHost).
 	{"host-network", []string{onSim}, refuseHostNetwork},
-	{"poststart-refused", []string{onPodUnit}, rejected("UnsupportedByBackend", "spec.containers[0].lifecycle.postStart", func(pod *corev1.Pod, _ string) {
-		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: run("true")}}
-	})},
-	{"pod-ip-refused", []string{onPodUnit}, rejected("UnsupportedByBackend", "spec.containers[0].env[0].valueFrom.fieldRef", func(pod *corev1.Pod, _ string) {
-		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "IP", ValueFrom: field("status.podIP")}}
-	})},
+	{
+		"poststart-refused",
+		[]string{onPodUnit},
+		rejected("UnsupportedByBackend", "spec.containers[0].lifecycle.postStart", func(pod *corev1.Pod, _ string) {
+			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: run("true")}}
+		}),
+	},
+	{
+		"pod-ip-refused",
+		[]string{onPodUnit},
+		rejected("UnsupportedByBackend", "spec.containers[0].env[0].valueFrom.fieldRef", func(pod *corev1.Pod, _ string) {
+			pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "IP", ValueFrom: field("status.podIP")}}
+		}),
+	},
 	{"node-selector", []string{onSim}, rejected("NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match "+
 		"Pod's node affinity/selector",
 		func(pod *corev1.Pod, node string) {

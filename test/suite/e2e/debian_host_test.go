@@ -111,8 +111,11 @@ func hostShutsDown(t *testing.T, c *cluster, h *hostView, m *debianhost.Host) {
 	l := debianLife(t, n, h, n.name)
 	const dir = "/srv/shutdown"
 	for name, priority := range map[string]string{"common": "", "important": class.Name} {
-		script := fmt.Sprintf("trap 'echo %[1]s ends >>/notes/order; sleep 5; echo %[1]s ended >>/notes/order; exit 0' TERM; "+
-			"while :; do sleep 0.1; done", name)
+		script := fmt.Sprintf(
+			"trap 'echo %[1]s ends >>/notes/order; sleep 5; echo %[1]s ended >>/notes/order; exit 0' TERM; "+
+				"while :; do sleep 0.1; done",
+			name,
+		)
 		l.create(l.pod([]string{"sh", "-c", script}, mount("notes", hostPathOf(dir, corev1.HostPathDirectoryOrCreate)),
 			spec(func(s *corev1.PodSpec) {
 				s.PriorityClassName, s.TerminationGracePeriodSeconds = priority, new(int64(60))

@@ -241,5 +241,6 @@ func TestKillOnECS(t *testing.T) {
 	}
 	calls := s.Calls()
 	t.Logf("%d RunTask, %d StopTask, %d RegisterTaskDefinition, %d DescribeTasks, %d ListTasks calls; throttled %v",
-		calls["RunTask"], calls["StopTask"], calls["RegisterTaskDefinition"], calls["DescribeTasks"], calls["ListTasks"], s.Throttled())
+		calls["RunTask"], calls["StopTask"], calls["RegisterTaskDefinition"], calls["DescribeTasks"], calls["ListTasks"],
+		s.Throttled())
 }

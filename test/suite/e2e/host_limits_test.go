@@ -235,7 +235,8 @@ func resizeInPlace(l *hostLife) {
 	}
 	after := l.until("Ready", isReady)
 	l.must(neverRestarted(after))
-	if is, was := after.Status.ContainerStatuses[0].ContainerID, before.Status.ContainerStatuses[0].ContainerID; is != was {
+	is, was := after.Status.ContainerStatuses[0].ContainerID, before.Status.ContainerStatuses[0].ContainerID
+	if is != was {
 		l.Errorf("the container was %s and is %s", was, is)
 	}
 }

@@ -314,9 +314,12 @@ func restartAllContainers(l *hostLife) {
 		return isReady(pod)
 	})
 	l.says("app", "inits 2")
-	pods, err := l.h.cri.ListPodSandbox(l.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
-		LabelSelector: map[string]string{"io.kubernetes.pod.namespace": l.namespace},
-	}})
+	pods, err := l.h.cri.ListPodSandbox(
+		l.Context(),
+		&runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+			LabelSelector: map[string]string{"io.kubernetes.pod.namespace": l.namespace},
+		}},
+	)
 	if l.must(err); len(pods.GetItems()) != 1 {
 		l.Errorf("%d sandboxes, want the same one", len(pods.GetItems()))
 	}

@@ -455,15 +455,19 @@ func localVolume(l *hostLife) {
 	_, err := l.c.client.CoreV1().PersistentVolumes().Create(l.Context(), &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: l.namespace},
 		Spec: corev1.PersistentVolumeSpec{
-			AccessModes: modes, StorageClassName: class, Capacity: size,
+			AccessModes:                   modes,
+			StorageClassName:              class,
+			Capacity:                      size,
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: dir}},
 			ClaimRef:                      &corev1.ObjectReference{Namespace: l.namespace, Name: "data"},
-			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{
-					{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{l.n.name}},
-				},
-			}}}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{
+				Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchExpressions: []corev1.NodeSelectorRequirement{
+						{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{l.n.name}},
+					},
+				}}},
+			},
 		},
 	}, metav1.CreateOptions{})
 	l.must(err)

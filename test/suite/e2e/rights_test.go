@@ -218,14 +218,18 @@ func (c *cluster) account(t *testing.T, namespace, name, node, verb, right strin
 	})
 	// The kubelet remembers a refusal for 30 s.
 	wait.For(t, patience, name+" has its right", func() error {
-		review, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
-			Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: "system:serviceaccount:" + namespace + ":" + name,
-				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Verb: verb, Resource: "nodes", Subresource: right, Name: node,
+		review, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(
+			t.Context(),
+			&authorizationv1.SubjectAccessReview{
+				Spec: authorizationv1.SubjectAccessReviewSpec{
+					User: "system:serviceaccount:" + namespace + ":" + name,
+					ResourceAttributes: &authorizationv1.ResourceAttributes{
+						Verb: verb, Resource: "nodes", Subresource: right, Name: node,
+					},
 				},
 			},
-		}, metav1.CreateOptions{})
+			metav1.CreateOptions{},
+		)
 		if err == nil && !review.Status.Allowed {
 			err = fmt.Errorf("refused: %s", review.Status.Reason)
 		}

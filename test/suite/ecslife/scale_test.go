@@ -108,11 +108,13 @@ func TestAThousandPodsStartAtAWSsRate(t *testing.T) {
 
 // tokened gives a pod a token of its own.
 func tokened(pod *corev1.Pod) {
-	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
-			Path: "token", ExpirationSeconds: new(int64(tokenLife)),
+	pod.Spec.Volumes = []corev1.Volume{
+		{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+				Path: "token", ExpirationSeconds: new(int64(tokenLife)),
+			}}},
 		}}},
-	}}}}
+	}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "token", MountPath: "/var/run/token"}}
 }
 

@@ -322,9 +322,11 @@ var troubles = []trouble{
 }
 
 func withSecretEnv(pod *corev1.Pod) {
-	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-		LocalObjectReference: corev1.LocalObjectReference{Name: "login"}, Key: "password",
-	}}}}
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{
+		{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "login"}, Key: "password",
+		}}},
+	}
 }
 
 // TestTrouble reads as the table of docs/operations.md.

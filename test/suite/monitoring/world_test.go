@@ -68,7 +68,8 @@ func newWorld(t *testing.T) *world {
 		nodeProcess, "kubeconfig: "+w.credential(nodeProcess), "type: sim, sim: {socket: \"unix://"+socket+"\"}",
 	)
 	nodes := strings.Join([]string{
-		fmt.Sprintf("- node: {name: %s}\n  bootstrapKubeconfig: %s\n  certDirectory: %s\n  kubeletAPI: {port: %d, serverTLSBootstrap: true}\n  backend: {type: sim}\n",
+		fmt.Sprintf("- node: {name: %s}\n  bootstrapKubeconfig: %s\n  certDirectory: %s\n"+
+			"  kubeletAPI: {port: %d, serverTLSBootstrap: true}\n  backend: {type: sim}\n",
 			nodeSim, w.cp.KubeconfigPath(), t.TempDir(), ports.Free(t)),
 		process,
 		w.entry(nodeECS, "kubeconfig: "+

@@ -35,7 +35,8 @@ func init() {
 	flag.IntVar(&counts.floods, "soakfloods", 10, "clients that send 10 bad tokens a second to each kubelet API")
 	flag.IntVar(&counts.idle, "soakidle", 500, "idle connections to each kubelet API")
 	flag.IntVar(&counts.streams, "soakstreams", 50, "logs that are followed")
-	flag.IntVar(&counts.unread, "soakunread", 520, "streams that nobody reads of each kubelet API, which takes 500 at once")
+	flag.IntVar(&counts.unread, "soakunread", 520,
+		"streams that nobody reads of each kubelet API, which takes 500 at once")
 	flag.Float64Var(&counts.churnSSH, "soakchurnssh", 0.2, "pods on the host that are replaced per second")
 	flag.Float64Var(&counts.churnSim, "soakchurnsim", 2, "simulated pods that are replaced per second")
 }

@@ -312,7 +312,8 @@ func TestRemovalEntersNoMount(t *testing.T) {
 			t.Error("too little is gone, or too much")
 		}
 		h := New(Options{})
-		noError(t, only(h.Discard(t.Context(), host.Discard{Unmount: []string{root + "/tree"}, Trees: []string{root + "/tree"}})))
+		tree := []string{root + "/tree"}
+		noError(t, only(h.Discard(t.Context(), host.Discard{Unmount: tree, Trees: tree})))
 		if present(root+"/tree") || readBack(t, theirs) != "x" {
 			t.Error("too little is gone, or too much")
 		}
