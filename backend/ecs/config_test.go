@@ -21,7 +21,7 @@ var wholeNode = ecsconfig.Config{
 	ClusterDNS:    []string{"192.0.2.10"},
 	ClusterDomain: "cluster.local", Refresh: time.Minute, CapacityTypes: []string{ecsconfig.CapacitySpot},
 	PlatformVersion:     "1.4.0",
-	EphemeralStorageGiB: 50, EBS: ecsconfig.EBS{RoleARN: infraRole}, Rates: fargate.PublishedRates(),
+	EphemeralStorageGiB: 50, EBS: ecsconfig.EBS{RoleARN: infraRole}, Rates: fargate.PublishedRates(fargate.PricesRegion),
 	Endpoint: "https://aws.example",
 }
 

@@ -125,7 +125,9 @@ func TestATaskThatIsNotSeenAnyMoreStopsCosting(t *testing.T) {
 // Costs say whose prices they are by.
 func TestCostsSayWhosePricesTheyAreBy(t *testing.T) {
 	for want, rates := range map[string]fargate.Rates{
-		"us-east-1": fargate.Rates{}.OrPublished(), "": testRates.OrPublished(),
+		"us-east-1":    fargate.Rates{}.OrPublished("us-east-1"),
+		"eu-central-1": fargate.Rates{}.OrPublished("eu-central-1"),
+		"":             testRates.OrPublished("eu-central-1"),
 	} {
 		for _, c := range newMeter(rates).usage(time.Now()) {
 			if c.Prices != want {

@@ -70,7 +70,7 @@ func TestAPodHasItsVolumeAndTakesItAlong(t *testing.T) {
 }
 
 func TestAForeignVolumeCostsNothingHere(t *testing.T) {
-	m := newMeter(fargate.PublishedRates())
+	m := newMeter(fargate.PublishedRates(fargate.PricesRegion))
 	task := types.Task{
 		Cpu: aws.String("256"), Memory: aws.String("512"), Attachments: []types.Attachment{{Type: aws.String(attachmentEBS)}},
 	}

@@ -93,7 +93,7 @@ func TestPartitionsInARNs(t *testing.T) {
 	}
 }
 
-// Prices that nobody configured are said to be another region's.
+// Where AWS's list lacks the region, prices that nobody configured are said to be another's.
 func TestDoctorSaysWhosePricesTheyAre(t *testing.T) {
 	own := fargate.Rates{VCPU: 0.04048, GB: 0.004445, ARMVCPU: 0.03238, ARMGB: 0.00356}
 	for name, tt := range map[string]struct {
@@ -102,10 +102,11 @@ func TestDoctorSaysWhosePricesTheyAre(t *testing.T) {
 		told   bool
 	}{
 		"their region's":          {"us-east-1", fargate.Rates{}, false},
-		"another's":               {"eu-central-1", fargate.Rates{}, true},
-		"another's, as filled in": {"eu-central-1", fargate.Rates{}.OrPublished(), true},
-		"one's own":               {"eu-central-1", own, false},
-		"one's own, as filled in": {"eu-central-1", own.OrPublished(), false},
+		"another region's own":    {"eu-central-1", fargate.Rates{}, false},
+		"another's":               {"cn-north-1", fargate.Rates{}, true},
+		"another's, as filled in": {"cn-north-1", fargate.Rates{}.OrPublished("cn-north-1"), true},
+		"one's own":               {"cn-north-1", own, false},
+		"one's own, as filled in": {"cn-north-1", own.OrPublished("cn-north-1"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &doctor{}
@@ -115,7 +116,7 @@ func TestDoctorSaysWhosePricesTheyAre(t *testing.T) {
 			}
 			for _, f := range d.found {
 				if !f.Warn || !strings.Contains(f.Detail, "those of us-east-1 on ") ||
-					!strings.Contains(f.Advice, "backend.ecs.prices to those of eu-central-1") {
+					!strings.Contains(f.Advice, "backend.ecs.prices to those of cn-north-1") {
 					t.Errorf("%+v", f)
 				}
 			}

@@ -164,7 +164,7 @@ func (d *doctor) judgeQuota(name string, vcpus float64) backend.Finding {
 
 // prices says whose they are where they are not the region's.
 func (d *doctor) prices() {
-	rates := d.cfg.Rates.OrPublished()
+	rates := d.cfg.Rates.OrPublished(d.cfg.Region)
 	if !rates.Foreign(d.cfg.Region) {
 		return
 	}

@@ -126,7 +126,7 @@ func (c Config) WithDefaults() Config {
 	if c.UnusedAfter == 0 {
 		c.UnusedAfter = defaultUnused
 	}
-	c.Rates = c.Rates.OrPublished()
+	c.Rates = c.Rates.OrPublished(c.Region)
 	return c
 }
 

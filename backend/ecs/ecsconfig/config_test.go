@@ -15,7 +15,10 @@ func TestErrors(t *testing.T) {
 	const role = "arn:aws:iam::123456789012:role/r"
 	at := field.NewPath("backend", "ecs")
 	right := func() Config {
-		return Config{Region: "eu-central-1", Cluster: "c", Subnets: []string{"subnet-1"}, Rates: fargate.PublishedRates()}
+		return Config{
+			Region: "eu-central-1", Cluster: "c", Subnets: []string{"subnet-1"},
+			Rates: fargate.PublishedRates("eu-central-1"),
+		}
 	}
 	if errs := right().Errors(at); len(errs) > 0 {
 		t.Fatal(errs)

@@ -18,14 +18,14 @@ func TestSizes(t *testing.T) {
 		{Size{32768, 61441}, Size{32768, 122880}},
 	} {
 		for _, arch := range []string{X86, ARM} {
-			got, err := Fit(tc.need, PublishedRates(), arch)
+			got, err := Fit(tc.need, PublishedRates(PricesRegion), arch)
 			if err != nil || got != tc.want {
 				t.Errorf("%v on %s: got %v, %v, want %v", tc.need, arch, got, err, tc.want)
 			}
 		}
 	}
 	for _, need := range []Size{{32769, 1}, {1, 249857}} {
-		if got, err := Fit(need, PublishedRates(), X86); err == nil {
+		if got, err := Fit(need, PublishedRates(PricesRegion), X86); err == nil {
 			t.Errorf("%v fits in %v", need, got)
 		}
 	}
@@ -65,7 +65,7 @@ func TestTheCheapestSizeIsNotAlwaysTheSmallest(t *testing.T) {
 }
 
 func TestPrices(t *testing.T) {
-	r := PublishedRates()
+	r := PublishedRates(PricesRegion)
 	for _, tc := range []struct {
 		size    Size
 		arch    string
@@ -82,8 +82,32 @@ func TestPrices(t *testing.T) {
 	}
 }
 
+// Each region of AWS's list has all its prices, near those of the others; a region that it lacks
+// has those of PricesRegion.
+func TestPricesOfRegions(t *testing.T) {
+	near := func(price, other float64) bool { return price > other/2 && price < other*2 }
+	base := PublishedRates(PricesRegion)
+	for _, region := range Regions() {
+		r := PublishedRates(region)
+		if r.Of != region || r.Foreign(region) || !near(r.VCPU, base.VCPU) || !near(r.GB, base.GB) ||
+			!near(r.ARMVCPU, base.ARMVCPU) || !near(r.ARMGB, base.ARMGB) || !near(r.StorageGB, base.StorageGB) {
+			t.Errorf("%s: %+v", region, r)
+		}
+	}
+	// As AWS's page says of Frankfurt.
+	want := base
+	want.VCPU, want.GB, want.ARMVCPU, want.ARMGB, want.StorageGB = 0.04656, 0.00511, 0.03725, 0.00409, 0.000132
+	want.Of = "eu-central-1"
+	if got := PublishedRates("eu-central-1"); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := PublishedRates("cn-north-1"); got != base || !got.Foreign("cn-north-1") {
+		t.Errorf("a region that the list lacks: %+v", got)
+	}
+}
+
 func TestPriceOfAVolume(t *testing.T) {
-	rates := PublishedRates()
+	rates := PublishedRates(PricesRegion)
 	for _, tc := range []struct {
 		disk  *Disk
 		month float64 // "Amazon EBS pricing", us-east-1

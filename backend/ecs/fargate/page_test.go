@@ -38,12 +38,13 @@ const (
 // tables are those of the page.
 func tables() string {
 	var out strings.Builder
-	r := PublishedRates()
+	r := PublishedRates(PricesRegion)
 	smallest := Size{CPU: 256, MemoryMiB: 512}
 	fmt.Fprintf(
-		&out, "Prices of %s on %s, in dollars. burstlet has those of no other region: it uses these everywhere unless\n"+
-			"`backend.ecs.prices` is set, and `explain`, `doctor` and the label `prices` of its metrics say so.\n\n",
-		PricesRegion, PricesDate,
+		&out, "Prices of %s, in dollars; those of Fargate by AWS's list of %s. burstlet has that list for the\n"+
+			"%d regions below. In another it computes with these unless `backend.ecs.prices` is set, and `explain`, `doctor`\n"+
+			"and the label `prices` of its metrics say so. EBS volumes are computed with these everywhere.\n\n",
+		PricesRegion, PricesDate, len(Regions()),
 	)
 	fmt.Fprint(&out, "| on demand, an hour | x86 | Arm |\n|---|---|---|\n")
 	fmt.Fprintf(&out, "| one vCPU | %g | %g |\n| one GB of memory | %g | %g |\n", r.VCPU, r.ARMVCPU, r.GB, r.ARMGB)
@@ -79,6 +80,12 @@ func tables() string {
 		"until all are started, by the rate of RunTask (20 a second)",
 		func(pods float64) string { return fmt.Sprintf("%g s", pods/runTasks) },
 	)
+	fmt.Fprint(&out, "\n| Fargate by region, on demand, an hour | vCPU | GB | Arm: vCPU | GB | GB of storage |\n"+
+		"|---|---|---|---|---|---|\n")
+	for _, region := range Regions() {
+		r := PublishedRates(region)
+		fmt.Fprintf(&out, "| %s | %g | %g | %g | %g | %g |\n", region, r.VCPU, r.GB, r.ARMVCPU, r.ARMGB, r.StorageGB)
+	}
 	return out.String()
 }
 

@@ -1,5 +1,10 @@
 package fargate
 
+import (
+	"maps"
+	"slices"
+)
+
 // Rates are the prices of running Linux tasks, in US dollars an hour.
 type Rates struct {
 	// VCPU and GB are of one vCPU and of one GB of memory, with x86 and ARM.
@@ -16,24 +21,27 @@ type Rates struct {
 	Of string
 }
 
-// Where and when PublishedRates were read.
-const (
-	PricesRegion = "us-east-1"
-	PricesDate   = "2026-11-20"
-)
+// PricesRegion is the region whose prices stand in for those of regions that AWS's list lacks:
+// new ones, and those of China, which pay in another currency.
+const PricesRegion = "us-east-1"
 
-// PublishedRates are AWS's prices in PricesRegion on PricesDate ("AWS Fargate
-// Pricing": Linux). SpotFactor is the best case that the page advertises ("up to
-// 70 % off"), not a price.
-func PublishedRates() Rates {
-	return Rates{
-		VCPU: 0.04048, GB: 0.004445, ARMVCPU: 0.03238, ARMGB: 0.00356, StorageGB: 0.000111,
-		EBSGB: ebsPrices[EBSDefault].gb / monthHours, SpotFactor: 0.3, Of: PricesRegion,
+// PublishedRates are AWS's prices of a region on [PricesDate] ("AWS Fargate Pricing": Linux), or
+// of [PricesRegion] if the list lacks it. EBSGB is always of PricesRegion, and SpotFactor is the
+// best case that the page advertises ("up to 70 % off"), not a price.
+func PublishedRates(region string) Rates {
+	rates, known := lists[region]
+	if !known {
+		region, rates = PricesRegion, lists[PricesRegion]
 	}
+	rates.Of, rates.EBSGB, rates.SpotFactor = region, ebsPrices[EBSDefault].gb/monthHours, 0.3
+	return rates
 }
 
-// Foreign is true if they are the list of another region than that. There is no list of each
-// region here: those of others are for their users to configure.
+// Regions are those of AWS's list, sorted.
+func Regions() []string { return slices.Sorted(maps.Keys(lists)) }
+
+// Foreign is true if they are the list of another region than that: its own are for its users to
+// configure.
 func (r Rates) Foreign(region string) bool { return r.Of != "" && r.Of != region }
 
 // List names the list that they are of, where they are of one.
@@ -53,17 +61,18 @@ func (r Rates) PerHour(size Size, arch string, storageGiB int32) float64 {
 		r.StorageGB*float64(max(storageGiB-FreeStorageGiB, 0))
 }
 
-// OrPublished is r with AWS's published prices where it has none: all of them for the
+// OrPublished is r with AWS's published prices of a region where it has none: all of them for the
 // zero value, else those of Spot and of volumes alone.
-func (r Rates) OrPublished() Rates {
+func (r Rates) OrPublished(region string) Rates {
+	published := PublishedRates(region)
 	if r == (Rates{}) {
-		r = PublishedRates()
+		return published
 	}
 	if r.SpotFactor == 0 {
-		r.SpotFactor = PublishedRates().SpotFactor
+		r.SpotFactor = published.SpotFactor
 	}
 	if r.EBSGB == 0 {
-		r.EBSGB = PublishedRates().EBSGB
+		r.EBSGB = published.EBSGB
 	}
 	return r
 }

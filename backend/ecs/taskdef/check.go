@@ -62,7 +62,7 @@ func (k *checking) size() []refusal {
 				"the pod", maxContainers, n, own)})
 	}
 	exec := k.set.execOf(k.cfg)
-	if _, err := fargate.Fit(needOf(spec, exec).Size, k.cfg.Rates.OrPublished(), k.set.arch); err != nil {
+	if _, err := fargate.Fit(needOf(spec, exec).Size, k.cfg.Rates.OrPublished(k.cfg.Region), k.set.arch); err != nil {
 		why := err.Error() + ": ask for less"
 		if exec > 0 {
 			why += fmt.Sprintf(

@@ -163,7 +163,7 @@ func TestTypesOfVolumesAreKnown(t *testing.T) {
 		if _, ok := ebsKinds[kind]; !ok {
 			t.Errorf("%s has no bounds", kind)
 		}
-		if fargate.PublishedRates().DiskPerHour(&fargate.Disk{GiB: 1, Type: kind}) == 0 {
+		if fargate.PublishedRates(fargate.PricesRegion).DiskPerHour(&fargate.Disk{GiB: 1, Type: kind}) == 0 {
 			t.Errorf("%s costs nothing", kind)
 		}
 	}

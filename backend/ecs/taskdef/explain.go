@@ -51,7 +51,7 @@ func Explain(cfg Config, spec backend.LaunchSpec) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	rates := cfg.Rates.OrPublished()
+	rates := cfg.Rates.OrPublished(cfg.Region)
 	exec := set.execOf(cfg)
 	size, err := fargate.Fit(needOf(&spec.Pod.Spec, exec).Size, rates, set.arch)
 	if err != nil {
@@ -86,7 +86,7 @@ func Explain(cfg Config, spec backend.LaunchSpec) (Preview, error) {
 // pricesNote says where the prices are from.
 func pricesNote(c Config) string {
 	note := "without logs, public addresses and traffic; Spot moves"
-	rates := c.Rates.OrPublished()
+	rates := c.Rates.OrPublished(c.Region)
 	if rates.Of == "" {
 		return "prices of backend.ecs.prices, " + note
 	}

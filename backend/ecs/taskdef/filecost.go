@@ -47,7 +47,7 @@ func Slots(pod *corev1.Pod) int {
 }
 
 // Prices of us-east-1 (AWS Secrets Manager pricing, Amazon S3 pricing, S3 Standard, on
-// fargate.PricesDate). What a few KB of storage cost is nothing.
+// 2026-11-20). What a few KB of storage cost is nothing.
 const (
 	secretMonth = 0.40
 	secretCall  = 0.05 / 10_000

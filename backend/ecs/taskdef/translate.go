@@ -38,7 +38,7 @@ func definitionOf(
 	if err != nil {
 		return nil, err
 	}
-	size, err := fargate.Fit(needOf(pod, set.execOf(cfg)).Size, cfg.Rates.OrPublished(), set.arch)
+	size, err := fargate.Fit(needOf(pod, set.execOf(cfg)).Size, cfg.Rates.OrPublished(cfg.Region), set.arch)
 	if err != nil {
 		return nil, backend.Classed(backend.ErrUnsupported, err)
 	}

@@ -439,8 +439,8 @@ type ECS struct {
 	// EBS is how the volumes are made that pods want for themselves
 	// (spec.volumes[].ephemeral); default: such pods are refused.
 	EBS *ECSVolumes `json:"ebs"`
-	// Prices are what sizes are chosen by and costs are told in; default those of
-	// us-east-1.
+	// Prices are what sizes are chosen by and costs are told in; default AWS's list of the
+	// region, or that of us-east-1 where burstlet has none.
 	Prices *ECSPrices `json:"prices"`
 	// EventQueueURL is the SQS queue of this node with the state changes of its tasks
 	// (deploy/aws/README.md); empty: tasks are only polled.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 )
 
@@ -175,7 +176,7 @@ spec:
 	}
 	for _, wanted := range []string{
 		`"name": "B"`, "c.B::", "repositoryCredentials", "efsVolumeConfiguration", "z of ConfigMap m", "0.25 vCPU, 0.5 GiB",
-		"us-east-1 on 2026-11-20", "backend.ecs.prices",
+		"prices of eu-central-1 on " + fargate.PricesDate,
 	} {
 		if !strings.Contains(text, wanted) {
 			t.Errorf("no %q in\n%s", wanted, text)
@@ -197,7 +198,7 @@ func TestExplainUsesThePricesOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// Prices that nobody configured are said to be another region's.
+// Where AWS's list lacks the region, prices that nobody configured are said to be another's.
 func TestExplainSaysWhosePricesTheyAre(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: " + plain
 	// eu-west-1's are those of us-east-1, to the cent
@@ -205,9 +206,10 @@ func TestExplainSaysWhosePricesTheyAre(t *testing.T) {
 	for name, tt := range map[string]struct {
 		region, prices, says, not string
 	}{
-		"their region's": {"us-east-1", "", "prices of us-east-1 on ", "set backend.ecs.prices"},
+		"their region's":       {"us-east-1", "", "prices of us-east-1 on ", "set backend.ecs.prices"},
+		"another region's own": {"eu-central-1", "", "prices of eu-central-1 on ", "set backend.ecs.prices"},
 		"another's": {
-			"eu-central-1", "", "for those of eu-central-1 set backend.ecs.prices", "prices of backend.ecs.prices",
+			"cn-north-1", "", "for those of cn-north-1 set backend.ecs.prices", "prices of backend.ecs.prices",
 		},
 		"one's own":       {"eu-central-1", same, "prices of backend.ecs.prices", "us-east-1"},
 		"one's own, here": {"us-east-1", same, "prices of backend.ecs.prices", "us-east-1"},
