@@ -11,10 +11,11 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/criconfig"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/host/helper"
+	"github.com/burstlet/burstlet/backend/cri/sshlink/hostkeys"
+	"github.com/burstlet/burstlet/backend/cri/sshlink/keyring"
 )
 
 const (
-	defaultPort         = "22"
 	defaultKeepalive    = 5 * time.Second
 	defaultKeepaliveMax = 3
 )
@@ -98,6 +99,24 @@ func (c Config) withDefaults() Config {
 		c.NewClient = func(rw io.ReadWriteCloser) Client { return helper.NewClient(rw) }
 	}
 	return c
+}
+
+// keysOf are the keys for one hop.
+func (c Config) keysOf(hop Hop) keyring.Config {
+	if len(hop.KeyFiles) > 0 {
+		c.KeyFiles, c.Agent = hop.KeyFiles, ""
+	}
+	return keyring.Config{
+		Files: c.KeyFiles, PassphraseFile: c.PassphraseFile, Agent: c.Agent, Reach: dialTimeout, Use: handshakeTimeout,
+	}
+}
+
+// hostKeys are those of one hop.
+func (c Config) hostKeys(hop Hop) (*hostkeys.Checker, error) {
+	if c.InsecureIgnoreHostKey {
+		return hostkeys.AcceptAny(), nil
+	}
+	return hostkeys.Load(c.KnownHostsFile, hop.Address)
 }
 
 // hops is the way: the jump hosts, then the host.

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/sshlink/hostkeys"
+	"github.com/burstlet/burstlet/backend/cri/sshlink/keyring"
 )
 
 const (
@@ -77,12 +79,12 @@ func (l *line) connectHop(ctx context.Context, via *connection, hop Hop) (*conne
 	fail := func(at stage, err error, advice string) (*connection, error) {
 		return nil, &connectError{stage: at, hop: hop, err: err, advice: advice}
 	}
-	keys := loadKeys(ctx, l.cfg.keysOf(hop))
-	defer keys.close()
-	if err := keys.usable(); err != nil {
+	keys := keyring.Load(ctx, l.cfg.keysOf(hop))
+	defer keys.Close()
+	if err := keys.Usable(); err != nil {
 		return fail(stageSetup, backend.Classed(backend.ErrDenied, err), "")
 	}
-	hosts, err := loadHostKeys(l.cfg, hop)
+	hosts, err := l.cfg.hostKeys(hop)
 	if err != nil {
 		return fail(stageSetup, err, "")
 	}
@@ -112,7 +114,7 @@ func (l *line) dialHop(ctx context.Context, via *connection, hop Hop) (net.Conn,
 }
 
 // shakeHands authenticates both sides.
-func shakeHands(ctx context.Context, raw net.Conn, hop Hop, hosts *hostKeys, keys *keyring) (ssh.Conn, error) {
+func shakeHands(ctx context.Context, raw net.Conn, hop Hop, hosts *hostkeys.Checker, keys *keyring.Keyring) (ssh.Conn, error) {
 	if err := raw.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return nil, err
 	}
@@ -124,8 +126,8 @@ func shakeHands(ctx context.Context, raw net.Conn, hop Hop, hosts *hostKeys, key
 			KeyExchanges: ssh.SupportedAlgorithms().KeyExchanges, MACs: withoutSHA1(ssh.SupportedAlgorithms().MACs),
 		},
 		User: hop.User, ClientVersion: clientVersion,
-		Auth:            []ssh.AuthMethod{ssh.PublicKeysCallback(keys.offer)},
-		HostKeyCallback: hosts.check, HostKeyAlgorithms: hosts.algorithms,
+		Auth:            []ssh.AuthMethod{ssh.PublicKeysCallback(keys.Offer)},
+		HostKeyCallback: hosts.Check, HostKeyAlgorithms: hosts.Algorithms,
 	})
 	if err != nil {
 		return nil, err
@@ -144,9 +146,9 @@ func withoutSHA1(algorithms []string) []string {
 }
 
 // explainHandshake says in the words of who can mend it why a handshake failed.
-func explainHandshake(ctx context.Context, err error, hop Hop, hosts *hostKeys, keys *keyring) error {
+func explainHandshake(ctx context.Context, err error, hop Hop, hosts *hostkeys.Checker, keys *keyring.Keyring) error {
 	e := &connectError{stage: stageReach, hop: hop, err: err}
-	verified, refusal := hosts.verdict()
+	verified, refusal := hosts.Verdict()
 	text := err.Error()
 	switch {
 	case ctx.Err() != nil:
@@ -160,7 +162,7 @@ func explainHandshake(ctx context.Context, err error, hop Hop, hosts *hostKeys, 
 	case verified &&
 		(strings.Contains(text, "unable to authenticate") || strings.Contains(text, "oo many authentication")):
 		e.stage = stageAuthenticate
-		e.err = backend.Classed(backend.ErrDenied, keys.refused(hop, text))
+		e.err = backend.Classed(backend.ErrDenied, keys.Refused(hop, text))
 	case verified:
 		e.stage = stageAuthenticate
 		e.advice = "the host ended the login: its log (journalctl -u ssh) says why"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/test/kit/sshkeys"
 )
 
 func findings(w *world, t *testing.T) map[string]string {
@@ -62,7 +63,7 @@ func TestDiagnoseNamesWhatAHostLacks(t *testing.T) {
 			"FAIL: " + target + ": dial tcp: connect: connection refused; nothing listens there",
 		},
 		"changed key": {
-			func(t *testing.T, w *world) { w.cfg.KnownHostsFile = writeFile(t, "known_hosts", 0o600, ecdsaLine) }, "host key",
+			func(t *testing.T, w *world) { w.cfg.KnownHostsFile = sshkeys.Write(t, "known_hosts", 0o600, ecdsaLine) }, "host key",
 			"FAIL: " + target + ": host key has changed",
 		},
 		"unchecked key": {
@@ -74,7 +75,7 @@ func TestDiagnoseNamesWhatAHostLacks(t *testing.T) {
 			"FAIL: " + target + ": ssh.keyFiles /absent: no such file",
 		},
 		"wrong key": {
-			func(t *testing.T, w *world) { w.cfg.KeyFiles = []string{keyFile(t, 'o')} }, "login",
+			func(t *testing.T, w *world) { w.cfg.KeyFiles = []string{sshkeys.File(t, 'o')} }, "login",
 			"FAIL: " + target + ": log in as burst@",
 		},
 		"no pty": {

@@ -4,7 +4,7 @@
 //
 //	Link (link.go)         both connections and the helper; Run starts everything
 //	  line (line.go)       one connection's life: connect, hold, back off
-//	    connect.go         the way there: jump hosts, host keys (hostkey.go), keys (keys.go)
+//	    connect.go         the way there: jump hosts, host keys (package hostkeys), keys (keyring)
 //	    connection.go      one connection: its goroutines, keepalive.go, pty.go
 //	    dial.go            connections from the host (package sshchannel), errors as net's
 //	    session.go         a command on the host

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/test/kit/sshkeys"
 )
 
 func TestFactsCountWhatBecameOfTheConnections(t *testing.T) {
@@ -54,7 +55,7 @@ func wantCounts(t *testing.T, when string, f backend.LinkFacts, up bool, connect
 func TestFactsTellRefusedKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.cfg.KeyFiles = []string{keyFile(t, 'x')}
+		w.cfg.KeyFiles = []string{sshkeys.File(t, 'x')}
 		l := w.link(t)
 		time.Sleep(time.Minute)
 		for _, f := range l.Facts() {

@@ -14,6 +14,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/test/kit/background"
+	"github.com/burstlet/burstlet/test/kit/sshkeys"
 )
 
 const (
@@ -38,7 +39,7 @@ func newWorld(t *testing.T) *world {
 	s.endpoints["/run/runtime.sock"] = echoBack
 	s.endpoints["10.0.0.1:80"] = echoBack
 	return &world{network: n, server: s, cfg: Config{
-		User: "burst", Address: target, KeyFiles: []string{keyFile(t, 'u')}, KnownHostsFile: s.knownHosts(t),
+		User: "burst", Address: target, KeyFiles: []string{sshkeys.File(t, 'u')}, KnownHostsFile: s.knownHosts(t),
 		Helper:    func(arch string) ([]byte, error) { return pack("binary for " + arch), nil },
 		NewClient: newFakeClient(host.Facts{}),
 	}}

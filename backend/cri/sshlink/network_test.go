@@ -184,6 +184,12 @@ func (c *memConn) Close() error {
 	return nil
 }
 
+// namedAddr is an address as a test names it.
+type namedAddr string
+
+func (namedAddr) Network() string  { return "tcp" }
+func (a namedAddr) String() string { return string(a) }
+
 func (c *memConn) LocalAddr() net.Addr  { return namedAddr("192.0.2.1:1000") }
 func (c *memConn) RemoteAddr() net.Addr { return namedAddr(c.remote) }
 

@@ -4,14 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/ed25519"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,38 +19,8 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/test/kit/sshkeys"
 )
-
-// newKey makes a key from a seed, so that runs are alike.
-func newKey(t testing.TB, seed byte) (ed25519.PrivateKey, ssh.Signer) {
-	t.Helper()
-	private := ed25519.NewKeyFromSeed([]byte(strings.Repeat(string(rune(seed)), ed25519.SeedSize)))
-	signer, err := ssh.NewSignerFromKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return private, signer
-}
-
-// writeFile makes a file in a directory of the test's own.
-func writeFile(t *testing.T, name string, mode os.FileMode, data []byte) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, data, mode); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-func keyFile(t *testing.T, seed byte) string {
-	t.Helper()
-	private, _ := newKey(t, seed)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return writeFile(t, "id", 0o600, pem.EncodeToMemory(block))
-}
 
 // sshServer is an sshd in memory. Its commands are played, not run.
 type sshServer struct {
@@ -91,8 +57,8 @@ type sshServer struct {
 
 func newServer(t *testing.T, n *network, address string, hostSeed, userSeed byte) *sshServer {
 	t.Helper()
-	_, hostKey := newKey(t, hostSeed)
-	_, user := newKey(t, userSeed)
+	_, hostKey := sshkeys.New(t, hostSeed)
+	_, user := sshkeys.New(t, userSeed)
 	s := &sshServer{
 		t: t, network: n, address: address, hostKey: hostKey, user: user.PublicKey(), uid: "0", maxSessions: 10,
 		failures: map[string]string{}, endpoints: map[string]func(io.ReadWriteCloser){}, socketWord: "missing",
@@ -107,7 +73,7 @@ func (s *sshServer) knownHosts(t *testing.T, more ...*sshServer) string {
 	for _, server := range append(more, s) {
 		fmt.Fprintln(&text, knownhosts.Line([]string{server.address}, server.hostKey.PublicKey()))
 	}
-	return writeFile(t, "known_hosts", 0o600, []byte(text.String()))
+	return sshkeys.Write(t, "known_hosts", 0o600, []byte(text.String()))
 }
 
 func (s *sshServer) serve(raw net.Conn) {

@@ -30,6 +30,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host/helper/binary"
 	"github.com/burstlet/burstlet/test/kit/background"
 	"github.com/burstlet/burstlet/test/kit/need"
+	"github.com/burstlet/burstlet/test/kit/sshkeys"
 )
 
 // scriptHelper speaks the line protocol of the tests, as a program that the host
@@ -124,7 +125,7 @@ func ownAddress(t testing.TB) string {
 
 func realKey(t testing.TB, dir, name string) ssh.PublicKey {
 	t.Helper()
-	private, signer := newKey(t, name[0])
+	private, signer := sshkeys.New(t, name[0])
 	block, err := ssh.MarshalPrivateKey(private, "")
 	if err != nil {
 		t.Fatal(err)
@@ -349,7 +350,7 @@ func (w *realWorld) realRestart(t *testing.T) {
 
 func (w *realWorld) realWrongKey(t *testing.T) {
 	wrong := w.cfg
-	wrong.KeyFiles = []string{keyFile(t, 'o')}
+	wrong.KeyFiles = []string{sshkeys.File(t, 'o')}
 	l, err := New(wrong)
 	if err != nil {
 		t.Fatal(err)

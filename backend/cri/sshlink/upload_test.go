@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/test/kit/need"
+	"github.com/burstlet/burstlet/test/kit/sshkeys"
 )
 
 // pack packs a program as burstlet carries it.
@@ -278,7 +279,7 @@ func TestUploadRemovesWhatEarlierOnesLeft(t *testing.T) {
 
 func TestSocketScript(t *testing.T) {
 	dir := t.TempDir()
-	plain := writeFile(t, "plain", 0o600, nil)
+	plain := sshkeys.Write(t, "plain", 0o600, nil)
 	open := filepath.Join(dir, "it's a.sock")
 	l, err := net.Listen("unix", open)
 	if err != nil {

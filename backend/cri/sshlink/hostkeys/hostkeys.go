@@ -1,4 +1,4 @@
-package sshlink
+package hostkeys
 
 import (
 	"bufio"
@@ -17,13 +17,16 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// hostKeys judges the key of one sshd.
-type hostKeys struct {
+// defaultPort is sshd's.
+const defaultPort = "22"
+
+// Checker judges the key of one sshd.
+type Checker struct {
 	file, address string
 	known         ssh.HostKeyCallback
-	// algorithms are those to ask for, the ones of known keys first: an sshd has
+	// Algorithms are those to ask for, the ones of known keys first: an sshd has
 	// several keys, and the file need not have all of them.
-	algorithms []string
+	Algorithms []string
 
 	// A connection checks again whenever it changes its session keys.
 	mu       sync.Mutex
@@ -31,31 +34,31 @@ type hostKeys struct {
 	refusal  error
 }
 
-func loadHostKeys(cfg Config, hop Hop) (*hostKeys, error) {
-	h := &hostKeys{file: cfg.KnownHostsFile, address: hop.Address}
-	if cfg.InsecureIgnoreHostKey {
-		h.algorithms = ssh.SupportedAlgorithms().HostKeys
-		return h, nil
-	}
+// AcceptAny makes a Checker that any key satisfies.
+func AcceptAny() *Checker { return &Checker{Algorithms: ssh.SupportedAlgorithms().HostKeys} }
+
+// Load makes a Checker of the sshd at an address, as host:port, by a file as ssh's known_hosts.
+func Load(file, address string) (*Checker, error) {
+	h := &Checker{file: file, address: address}
 	known, err := knownhosts.New(h.file)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf(
-			"read ssh.knownHostsFile: %w; make it with: ssh-keyscan%s >> %s", err, keyscanArgs(hop.Address), h.file,
+			"read ssh.knownHostsFile: %w; make it with: ssh-keyscan%s >> %s", err, keyscanArgs(address), h.file,
 		)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read ssh.knownHostsFile: %w", err)
 	}
-	authority, err := hasAuthority(h.file, hop.Address)
+	authority, err := hasAuthority(h.file, address)
 	if err != nil {
 		return nil, fmt.Errorf("read ssh.knownHostsFile: %w", err)
 	}
-	h.known, h.algorithms = known, preferKnown(known, hop.Address, authority)
+	h.known, h.Algorithms = known, preferKnown(known, address, authority)
 	return h, nil
 }
 
-// check is the ssh.HostKeyCallback.
-func (h *hostKeys) check(address string, remote net.Addr, key ssh.PublicKey) error {
+// Check is the [ssh.HostKeyCallback].
+func (h *Checker) Check(address string, remote net.Addr, key ssh.PublicKey) error {
 	var err error
 	if h.known != nil {
 		// The address decides, not the network's view of it, which a jump host hides.
@@ -70,14 +73,14 @@ func (h *hostKeys) check(address string, remote net.Addr, key ssh.PublicKey) err
 	return err
 }
 
-// verdict is whether the key was accepted, or why it was not.
-func (h *hostKeys) verdict() (verified bool, refusal error) {
+// Verdict is whether the key was accepted, or why it was not.
+func (h *Checker) Verdict() (verified bool, refusal error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.verified, h.refusal
 }
 
-func (h *hostKeys) explain(err error, key ssh.PublicKey) error {
+func (h *Checker) explain(err error, key ssh.PublicKey) error {
 	shown := key.Type() + " " + ssh.FingerprintSHA256(key)
 	var revoked *knownhosts.RevokedError
 	if errors.As(err, &revoked) {

@@ -1,4 +1,4 @@
-package sshlink
+package keyring
 
 import (
 	"bytes"
@@ -26,8 +26,20 @@ type key struct {
 	source string
 }
 
-// keyring are the keys for one attempt to log in. No key material leaves it.
-type keyring struct {
+// Config says where keys are.
+type Config struct {
+	// Files are private keys; FILE-cert.pub beside one is its certificate.
+	Files []string
+	// PassphraseFile holds the passphrase of those that have one; empty: none has.
+	PassphraseFile string
+	// Agent is the socket of an ssh-agent; empty: none.
+	Agent string
+	// Reach is how long it may take to reach the agent, Use how long after that it is asked.
+	Reach, Use time.Duration
+}
+
+// Keyring are the keys for one attempt to log in. No key material leaves it.
+type Keyring struct {
 	keys []key
 	// problems are about the keys that could not be had.
 	problems []error
@@ -37,24 +49,17 @@ type keyring struct {
 	offered bool
 }
 
-// keysOf is the configuration with the keys of one hop.
-func (c Config) keysOf(hop Hop) Config {
-	if len(hop.KeyFiles) > 0 {
-		c.KeyFiles, c.Agent = hop.KeyFiles, ""
-	}
-	return c
-}
-
-// loadKeys reads the keys anew, so that they can be replaced at any time.
-func loadKeys(ctx context.Context, cfg Config) *keyring {
-	r := &keyring{}
-	for _, file := range cfg.KeyFiles {
+// Load reads the keys anew, so that they can be replaced at any time. Those that it could not
+// read are told where the rest is not enough.
+func Load(ctx context.Context, cfg Config) *Keyring {
+	r := &Keyring{}
+	for _, file := range cfg.Files {
 		if err := r.loadFile(file, cfg.PassphraseFile); err != nil {
 			r.problems = append(r.problems, fmt.Errorf("ssh.keyFiles %s: %w", file, err))
 		}
 	}
 	if cfg.Agent != "" {
-		if err := r.loadAgent(ctx, cfg.Agent); err != nil {
+		if err := r.loadAgent(ctx, cfg); err != nil {
 			r.problems = append(r.problems, fmt.Errorf("ssh.agent %s: %w", cfg.Agent, err))
 		}
 	}
@@ -62,7 +67,7 @@ func loadKeys(ctx context.Context, cfg Config) *keyring {
 }
 
 // loadFile reads a key, and adds the certificate beside it, then itself.
-func (r *keyring) loadFile(file, passphraseFile string) error {
+func (r *Keyring) loadFile(file, passphraseFile string) error {
 	signer, err := loadKeyFile(file, passphraseFile)
 	if err != nil {
 		return err
@@ -187,14 +192,14 @@ func certificateTime(seconds uint64) string {
 }
 
 // loadAgent connects to an agent, which signs as long as the keyring is open.
-func (r *keyring) loadAgent(ctx context.Context, socket string) error {
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", socket)
+func (r *Keyring) loadAgent(ctx context.Context, cfg Config) error {
+	conn, err := (&net.Dialer{Timeout: cfg.Reach}).DialContext(ctx, "unix", cfg.Agent)
 	if err != nil {
 		return reason(err)
 	}
 	r.agent = conn
 	// It is asked now, and again to sign while we log in.
-	if err := conn.SetDeadline(time.Now().Add(dialTimeout + handshakeTimeout)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(cfg.Reach + cfg.Use)); err != nil {
 		return err
 	}
 	signers, err := agent.NewClient(conn).Signers()
@@ -213,16 +218,16 @@ func (r *keyring) loadAgent(ctx context.Context, socket string) error {
 	return nil
 }
 
-// usable is an error when there is nothing to log in with.
-func (r *keyring) usable() error {
+// Usable is an error when there is nothing to log in with.
+func (r *Keyring) Usable() error {
 	if len(r.keys) > 0 {
 		return nil
 	}
 	return errors.Join(r.problems...)
 }
 
-// offer is for ssh.PublicKeysCallback: it is asked when the host takes keys.
-func (r *keyring) offer() ([]ssh.Signer, error) {
+// Offer is for [ssh.PublicKeysCallback]: it is asked when the host takes keys.
+func (r *Keyring) Offer() ([]ssh.Signer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.offered = true
@@ -233,8 +238,9 @@ func (r *keyring) offer() ([]ssh.Signer, error) {
 	return signers, nil
 }
 
-// refused says which keys the host did not take, by fingerprint.
-func (r *keyring) refused(hop Hop, text string) error {
+// Refused says which keys a host did not take, by fingerprint. The text is that of the failed
+// handshake.
+func (r *Keyring) Refused(hop fmt.Stringer, text string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.offered {
@@ -256,7 +262,8 @@ func (r *keyring) refused(hop Hop, text string) error {
 	return errors.Join(append([]error{err}, r.problems...)...)
 }
 
-func (r *keyring) close() {
+// Close ends the use of the agent.
+func (r *Keyring) Close() {
 	if r.agent != nil {
 		_ = r.agent.Close() // nothing was written that could be lost
 	}
