@@ -24,8 +24,8 @@
 // The machine decides what becomes of anything else.
 //
 // The package owns no state: whatever outlives a command is the machine's. It
-// imports [github.com/burstlet/burstlet/backend/sim/terminal] and nothing else of
-// the project.
+// imports [github.com/burstlet/burstlet/backend/sim/terminal], and its own script for the
+// syntax, and nothing else of the project.
 //
 // It is large because there are many commands; each is short, and they share the streams and
 // the files of a process.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/burstlet/burstlet/backend/sim/shell/script"
 )
 
 // ExitInterrupted is the exit code of a command that ^C ended: 128 + SIGINT.
@@ -109,7 +111,7 @@ func (p *process) runArgv(argv []string) Flow {
 	if len(argv) > 0 && isShell(argv[0]) {
 		return p.runShell(argv, streams{in: p.stdin})
 	}
-	return p.step(statement{words: argv}, nil, nil)
+	return p.step(script.Statement{Words: argv}, nil, nil)
 }
 
 func isShell(arg string) bool {
@@ -168,29 +170,29 @@ func readsInput(args []string) bool {
 }
 
 // run runs statements until one ends the process.
-func (p *process) run(script string) Flow {
-	parser := parseScript(script, p.expand)
+func (p *process) run(text string) Flow {
+	parser := script.Parse(text, p.expand)
 	ran := true
 	var carried *pipeline
-	for s, ok := parser.next(); ok; s, ok = parser.next() {
-		if !s.fed {
-			ran, carried = !s.when.skips(p.status), nil
+	for s, ok := parser.Next(); ok; s, ok = parser.Next() {
+		if !s.Fed {
+			ran, carried = !s.When.Skips(p.status), nil
 		}
 		if !ran {
 			continue
 		}
 		in := carried
 		carried = nil
-		if s.pipes {
+		if s.Pipes {
 			carried = &pipeline{}
 		}
 		end := func() {}
-		if s.pipes || s.fed {
+		if s.Pipes || s.Fed {
 			end = p.within()
 		}
 		f := p.step(s, in, carried)
 		end()
-		if f == Exit && p.exited && (s.pipes || s.fed) {
+		if f == Exit && p.exited && (s.Pipes || s.Fed) {
 			p.exited, f = false, Continue // only its part of the pipeline has
 		}
 		if f != Continue {
@@ -207,17 +209,17 @@ func (p *process) beyond(name string) Flow {
 }
 
 // step runs one statement, whose input and output may be those of a pipeline.
-func (p *process) step(s statement, from, to *pipeline) Flow {
-	if s.opaque {
+func (p *process) step(s script.Statement, from, to *pipeline) Flow {
+	if s.Opaque {
 		return p.beyond("")
 	}
-	io, ok := p.open(s.redirects, from, to)
+	io, ok := p.open(s.Redirects, from, to)
 	if !ok {
 		p.status = 1
 		return Continue
 	}
-	words := s.words
-	for len(words) > 0 && p.inside && assigns(words[0]) && assigns(words[len(words)-1]) {
+	words := s.Words
+	for len(words) > 0 && p.inside && script.Assigns(words[0]) && script.Assigns(words[len(words)-1]) {
 		name, value, _ := strings.Cut(words[0], "=")
 		p.env = p.env.set(name, value, false)
 		words = words[1:]
@@ -227,13 +229,6 @@ func (p *process) step(s statement, from, to *pipeline) Flow {
 		return Continue
 	}
 	return p.call(path.Base(words[0]), words, io)
-}
-
-// assigns is true for NAME=value.
-func assigns(word string) bool {
-	name, _, ok := strings.Cut(word, "=")
-	read, taken := variable(name)
-	return ok && read != "" && taken == len(name)
 }
 
 // call runs a command whose streams are open.

@@ -3,6 +3,8 @@ package shell
 import (
 	"bytes"
 	"strings"
+
+	"github.com/burstlet/burstlet/backend/sim/shell/script"
 )
 
 // source gives the next part of an input, nil at its end; false when the process
@@ -81,7 +83,7 @@ func (p *process) line(in source) (text string, ended, alive bool) {
 
 // open makes the redirects of a command, in their order; false when one cannot
 // be.
-func (p *process) open(redirects []redirect, from, to *pipeline) (streams, bool) {
+func (p *process) open(redirects []script.Redirect, from, to *pipeline) (streams, bool) {
 	io := streams{
 		in:  p.stdin,
 		out: func(text string) { p.Write(1, text) },
@@ -95,31 +97,31 @@ func (p *process) open(redirects []redirect, from, to *pipeline) (streams, bool)
 	}
 	for _, r := range redirects {
 		switch {
-		case r.fd == 0:
-			data, ok := p.read(r.target)
+		case r.FD == 0:
+			data, ok := p.read(r.Target)
 			if !ok {
-				p.Write(2, "sh: can't open "+r.target+": no such file\n")
+				p.Write(2, "sh: can't open "+r.Target+": no such file\n")
 				return io, false
 			}
 			io.in, io.redirected = contents(data), true
 			continue
-		case r.dup && r.target == "1":
+		case r.Dup && r.Target == "1":
 			io.err = io.out
 			continue
-		case r.dup:
+		case r.Dup:
 			io.out = io.err
 			continue
 		}
 		op := Replace
-		if r.add {
+		if r.Add {
 			op = Append
 		}
-		if why := p.create(r.target, op); why != "" {
-			p.Write(2, "sh: can't create "+r.target+": "+why+"\n")
+		if why := p.create(r.Target, op); why != "" {
+			p.Write(2, "sh: can't create "+r.Target+": "+why+"\n")
 			return io, false
 		}
-		sink := p.sink(p.abs(r.target))
-		if r.fd == 2 {
+		sink := p.sink(p.abs(r.Target))
+		if r.FD == 2 {
 			io.err = sink
 		} else {
 			io.out = sink

@@ -1,23 +1,23 @@
-package shell
+package script
 
 import "strings"
 
-// statement is one simple command of a script.
-type statement struct {
-	words     []string
-	when      condition
-	redirects []redirect
-	// opaque marks shell syntax beyond the convention.
-	opaque bool
-	// fed takes its input from the output of the statement before, which pipes.
-	fed, pipes bool
+// Statement is one simple command of a script.
+type Statement struct {
+	Words     []string // the command and its arguments, after assignments
+	When      Condition
+	Redirects []Redirect
+	// Opaque marks shell syntax beyond the convention.
+	Opaque bool
+	// Fed takes its input from the output of the statement before, which pipes.
+	Fed, Pipes bool
 }
 
-// given is the value that a variable gets by the words so far, all of which are assignments:
+// Given is the value that a variable gets by the words so far, all of which are assignments:
 // each sees those before it.
-func (s *statement) given(name string) (value string, ok bool) {
-	for _, word := range s.words {
-		if !assigns(word) {
+func (s *Statement) Given(name string) (value string, ok bool) {
+	for _, word := range s.Words {
+		if !Assigns(word) {
 			return "", false
 		}
 		if n, v, _ := strings.Cut(word, "="); n == name {
@@ -27,70 +27,71 @@ func (s *statement) given(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// condition says after which status of the command before a statement runs.
-type condition int
+// Condition says after which status of the command before a statement runs.
+type Condition int
 
 const (
-	always condition = iota
-	onSuccess
-	onFailure
+	Always    Condition = iota
+	OnSuccess           // &&
+	OnFailure           // ||
 )
 
-// skips is true when the condition keeps a command from running.
-func (c condition) skips(status int32) bool {
-	return (c == onSuccess && status != 0) || (c == onFailure && status == 0)
+// Skips is true when the condition keeps a command from running.
+func (c Condition) Skips(status int32) bool {
+	return (c == OnSuccess && status != 0) || (c == OnFailure && status == 0)
 }
 
-// redirect sends a stream of a command to a file or, with dup, to where another
-// stream goes.
-type redirect struct {
-	fd     int
-	target string
-	dup    bool
-	add    bool
+// Redirect sends a stream of a command to a file, to whose end with Add, or, with Dup, to where
+// another stream goes.
+type Redirect struct {
+	FD     int
+	Target string
+	Dup    bool
+	Add    bool
 }
 
-// parseScript splits a script into statements, minding quotes and expanding
+// Parse splits a script into statements, minding quotes and expanding
 // $NAME, ${NAME} and $? by env. A statement is expanded only when it is asked
 // for, so that those before it have had their effect.
-func parseScript(src string, env func(string) string) *scriptParser {
-	return &scriptParser{env: env, src: src}
+func Parse(src string, env func(string) string) *Parser {
+	return &Parser{env: env, src: src}
 }
 
-// next returns the next statement; false at the end.
-func (p *scriptParser) next() (statement, bool) {
+// Next returns the next statement; false at the end.
+func (p *Parser) Next() (Statement, bool) {
 	for len(p.out) == 0 && p.src != "" {
 		c, rest := p.src[0], p.src[1:]
 		p.src = rest[p.feed(c, rest):]
 	}
 	if len(p.out) == 0 && !p.over {
 		p.over = true
-		p.cur.opaque = p.cur.opaque || p.quote != 0 || p.cur.fed && p.bare()
-		p.endStatement(always)
+		p.cur.Opaque = p.cur.Opaque || p.quote != 0 || p.cur.Fed && p.bare()
+		p.endStatement(Always)
 	}
 	if len(p.out) == 0 {
-		return statement{}, false
+		return Statement{}, false
 	}
 	s := p.out[0]
 	p.out = p.out[1:]
 	return s, true
 }
 
-type scriptParser struct {
+// Parser reads one script.
+type Parser struct {
 	env    func(string) string
 	src    string // what is still to be read
 	over   bool
-	out    []statement
-	cur    statement
+	out    []Statement
+	cur    Statement
 	word   strings.Builder
 	inWord bool
 	quote  byte
 	// awaits is a redirect whose target is the next word.
-	awaits *redirect
+	awaits *Redirect
 }
 
 // feed takes one byte and returns how many of the following it took as well.
-func (p *scriptParser) feed(c byte, rest string) int {
+func (p *Parser) feed(c byte, rest string) int {
 	switch {
 	case p.quote != 0:
 		return p.quoted(c, rest)
@@ -109,15 +110,15 @@ func (p *scriptParser) feed(c byte, rest string) int {
 }
 
 // operator takes a byte that means something to a shell.
-func (p *scriptParser) operator(c byte, rest string) int {
+func (p *Parser) operator(c byte, rest string) int {
 	switch {
 	case c == ';' || c == '\n':
-		p.endStatement(always)
+		p.endStatement(Always)
 	case c == '&' && strings.HasPrefix(rest, "&"):
-		p.endStatement(onSuccess)
+		p.endStatement(OnSuccess)
 		return 1
 	case c == '|' && strings.HasPrefix(rest, "|"):
-		p.endStatement(onFailure)
+		p.endStatement(OnFailure)
 		return 1
 	case c == '|':
 		p.pipe()
@@ -126,25 +127,25 @@ func (p *scriptParser) operator(c byte, rest string) int {
 	case c == '$':
 		return p.expand(rest, false)
 	default:
-		p.cur.opaque = true
+		p.cur.Opaque = true
 	}
 	return 0
 }
 
 // bare is true before the first word of a statement.
-func (p *scriptParser) bare() bool {
-	return !p.inWord && len(p.cur.words) == 0 && len(p.cur.redirects) == 0 && p.awaits == nil
+func (p *Parser) bare() bool {
+	return !p.inWord && len(p.cur.Words) == 0 && len(p.cur.Redirects) == 0 && p.awaits == nil
 }
 
 // pipe ends a statement whose output the next one reads.
-func (p *scriptParser) pipe() {
+func (p *Parser) pipe() {
 	if p.bare() {
-		p.cur.opaque = true
+		p.cur.Opaque = true
 		return
 	}
-	p.cur.pipes = true
-	p.endStatement(always)
-	p.cur.fed = true
+	p.cur.Pipes = true
+	p.endStatement(Always)
+	p.cur.Fed = true
 }
 
 func lineEnd(s string) int {
@@ -154,20 +155,20 @@ func lineEnd(s string) int {
 	return len(s)
 }
 
-func (p *scriptParser) add(c byte) {
+func (p *Parser) add(c byte) {
 	p.word.WriteByte(c)
 	p.inWord = true
 }
 
 // quoted takes one byte within quotes.
-func (p *scriptParser) quoted(c byte, rest string) int {
+func (p *Parser) quoted(c byte, rest string) int {
 	switch {
 	case c == p.quote:
 		p.quote = 0
 	case p.quote == '"' && c == '$':
 		return p.expand(rest, true)
 	case p.quote == '"' && c == '`':
-		p.cur.opaque = true
+		p.cur.Opaque = true
 	case p.quote == '"' && c == '\\' && strings.HasPrefix(rest, "\n"):
 		return 1 // the line goes on
 	case p.quote == '"' && c == '\\' && rest != "" && strings.IndexByte("\"\\$`", rest[0]) >= 0:
@@ -180,13 +181,13 @@ func (p *scriptParser) quoted(c byte, rest string) int {
 }
 
 // expand replaces a variable. Its value is one word, even without quotes.
-func (p *scriptParser) expand(rest string, quoted bool) int {
+func (p *Parser) expand(rest string, quoted bool) int {
 	name, taken := variable(rest)
 	if name == "" {
-		p.cur.opaque = true
+		p.cur.Opaque = true
 		return 0
 	}
-	value, given := p.cur.given(name)
+	value, given := p.cur.Given(name)
 	if !given {
 		value = p.env(name)
 	}
@@ -218,29 +219,36 @@ func variable(s string) (name string, taken int) {
 	}
 }
 
+// Assigns is true for NAME=value.
+func Assigns(word string) bool {
+	name, _, ok := strings.Cut(word, "=")
+	read, taken := variable(name)
+	return ok && read != "" && taken == len(name)
+}
+
 func letter(c byte) bool { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') }
 
 // redirection takes ">", ">>", ">&N" or "<", with a number right before it.
-func (p *scriptParser) redirection(c byte, rest string) int {
-	r := redirect{fd: 1}
+func (p *Parser) redirection(c byte, rest string) int {
+	r := Redirect{FD: 1}
 	if c == '<' {
-		r.fd = 0
+		r.FD = 0
 	}
 	if word := p.word.String(); p.inWord && (word == "1" || word == "2") {
-		r.fd = int(word[0] - '0')
+		r.FD = int(word[0] - '0')
 		p.word.Reset()
 		p.inWord = false
 	}
 	p.endWord()
 	switch {
 	case p.awaits != nil || strings.HasPrefix(rest, "<"):
-		p.cur.opaque = true
+		p.cur.Opaque = true
 	case strings.HasPrefix(rest, "&1"), strings.HasPrefix(rest, "&2"):
-		r.dup, r.target = true, rest[1:2]
-		p.cur.redirects = append(p.cur.redirects, r)
+		r.Dup, r.Target = true, rest[1:2]
+		p.cur.Redirects = append(p.cur.Redirects, r)
 		return 2
 	case c == '>' && strings.HasPrefix(rest, ">"):
-		r.add = true
+		r.Add = true
 		p.awaits = &r
 		return 1
 	default:
@@ -249,30 +257,30 @@ func (p *scriptParser) redirection(c byte, rest string) int {
 	return 0
 }
 
-func (p *scriptParser) endWord() {
+func (p *Parser) endWord() {
 	switch {
 	case p.inWord && p.awaits != nil:
-		p.awaits.target = p.word.String()
-		p.cur.redirects = append(p.cur.redirects, *p.awaits)
+		p.awaits.Target = p.word.String()
+		p.cur.Redirects = append(p.cur.Redirects, *p.awaits)
 		p.awaits = nil
 	case p.inWord:
-		p.cur.words = append(p.cur.words, p.word.String())
+		p.cur.Words = append(p.cur.Words, p.word.String())
 	}
 	p.word.Reset()
 	p.inWord = false
 }
 
 // endStatement ends one statement; the next runs on a condition.
-func (p *scriptParser) endStatement(next condition) {
+func (p *Parser) endStatement(next Condition) {
 	p.endWord()
 	if p.awaits != nil {
-		p.cur.opaque = true
+		p.cur.Opaque = true
 	}
 	fed := false
-	if len(p.cur.words) > 0 || len(p.cur.redirects) > 0 || p.cur.opaque {
+	if len(p.cur.Words) > 0 || len(p.cur.Redirects) > 0 || p.cur.Opaque {
 		p.out = append(p.out, p.cur)
-	} else if next == always {
-		next, fed = p.cur.when, p.cur.fed // the line goes on after "&&" and "|"
+	} else if next == Always {
+		next, fed = p.cur.When, p.cur.Fed // the line goes on after "&&" and "|"
 	}
-	p.cur, p.awaits = statement{when: next, fed: fed}, nil
+	p.cur, p.awaits = Statement{When: next, Fed: fed}, nil
 }
