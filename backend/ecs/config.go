@@ -19,6 +19,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/payload"
 	"github.com/burstlet/burstlet/backend/ecs/session"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
+	"github.com/burstlet/burstlet/backend/ecs/taskevents"
 )
 
 // Config is a node's configuration, and what only programs say.
@@ -94,7 +95,7 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 	p.images = known
 	b := backend.Backend{
 		Name:  "ecs",
-		Costs: func() []backend.CostFacts { return p.meter.usage(time.Now()) },
+		Costs: func() []backend.CostFacts { return p.meter.Facts(time.Now()) },
 		Calls: cls.Calls,
 		Queues: func() []backend.QueueFacts {
 			return []backend.QueueFacts{{Call: "RunTask", Waiting: r.buckets.runTask.Waiting()}}
@@ -128,7 +129,7 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 		return err
 	}
 	if cfg.EventQueueURL != "" {
-		b.Events = newEvents(cls.Queue, cfg.EventQueueURL, p.startedBy, p.known)
+		b.Events = taskevents.New(cls.Queue, cfg.EventQueueURL, p.startedBy, p.known)
 	}
 	return b, nil
 }

@@ -7,13 +7,14 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/refusal"
 )
 
 // definitions makes sure that task definitions are registered, each once.
 type definitions struct {
 	remote *remote
 	// refusals are those of RegisterTaskDefinition.
-	refusals *refusals
+	refusals *refusal.Refusals
 	// slot holds the families that are known to be registered, and when each was
 	// last used; who took it may look one up or register it. One at a time: two registrations of one family
 	// at once are what ECS refuses, and pods mostly share a few families.
@@ -21,7 +22,7 @@ type definitions struct {
 }
 
 func newDefinitions(r *remote) *definitions {
-	d := &definitions{remote: r, refusals: newRefusals(), slot: make(chan map[string]time.Time, 1)}
+	d := &definitions{remote: r, refusals: refusal.New(), slot: make(chan map[string]time.Time, 1)}
 	d.slot <- map[string]time.Time{}
 	return d
 }
@@ -44,13 +45,13 @@ func (d *definitions) ensure(ctx, waiting context.Context, in *awsecs.RegisterTa
 		return err
 	}
 	if !exists {
-		if err := d.refusals.admit(family, time.Now()); err != nil {
+		if err := d.refusals.Admit(family, time.Now()); err != nil {
 			return err
 		}
 		if err := d.remote.register(ctx, waiting, in); err != nil {
-			return d.refusals.judge(ctx, family, err)
+			return d.refusals.Judge(ctx, family, err)
 		}
-		d.refusals.made(family)
+		d.refusals.Made(family)
 	}
 	known[family] = time.Now()
 	return nil

@@ -41,14 +41,15 @@
 //   - garbage.go and families.go delete definitions and secrets that no task uses.
 //   - logs reads CloudWatch Logs, the ends of logs too that are termination messages
 //     and the supervisors' reports; the facts of an end wait for those for a while,
-//     and a new process reads them again, for which nothing waits. events.go reads
-//     the queue of task events, cost.go counts what tasks cost.
+//     and a new process reads them again, for which nothing waits.
+//   - taskevents reads the queue of task events, refusal judges what AWS refuses in
+//     unknown words, cost counts what tasks cost.
 //   - awscall maps AWS's codes to the classes of package backend, says what to do
 //     about them, and has the queue of calls, which a launch leaves whose pod is to
 //     end; buckets.go keeps calls below AWS's documented rates; the SDK's retryer is
 //     the only layer of retries. Where one of the calls that it repeated had no
 //     answer, the outcome of all is unknown.
 //
-// It is large because it still holds what calls ECS itself, definitions,
-// garbage, events and costs, beside the wiring of its parts.
+// It is large because it still holds what calls ECS itself, definitions and
+// garbage, beside the wiring of its parts.
 package ecs

@@ -1,19 +1,14 @@
 package ecs
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
-
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
-	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
@@ -67,18 +62,6 @@ func TestAPodHasItsVolumeAndTakesItAlong(t *testing.T) {
 			t.Errorf("left: %+v", left)
 		}
 	})
-}
-
-func TestAForeignVolumeCostsNothingHere(t *testing.T) {
-	m := newMeter(fargate.PublishedRates(fargate.PricesRegion))
-	task := types.Task{
-		Cpu: aws.String("256"), Memory: aws.String("512"), Attachments: []types.Attachment{{Type: aws.String(attachmentEBS)}},
-	}
-	bare := task
-	bare.Attachments = nil
-	if got, want := m.meteredOf(task).price, m.meteredOf(bare).price; got != want {
-		t.Error(fmt.Sprint(got, " instead of ", want))
-	}
 }
 
 func TestValidateVolumes(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/payload"
 	"github.com/burstlet/burstlet/backend/ecs/session"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
+	"github.com/burstlet/burstlet/backend/ecs/taskevents"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 	fakes3 "github.com/burstlet/burstlet/test/fakeaws/s3"
 )
@@ -159,7 +160,7 @@ func TestTheControllersPolicyGrantsTheCallsInTheCode(t *testing.T) {
 		"ecs":            {reflect.TypeFor[api](), reflect.TypeFor[familiesAPI](), reflect.TypeFor[session.API]()},
 		"secretsmanager": {reflect.TypeFor[payload.API]()},
 		"logs":           {reflect.TypeFor[logs.API]()}, "ecr": {reflect.TypeFor[images.ECRAPI]()},
-		"sqs": {reflect.TypeFor[queueAPI]()},
+		"sqs": {reflect.TypeFor[taskevents.QueueAPI]()},
 		"s3":  {reflect.TypeFor[payload.ObjectAPI]()},
 	} {
 		for _, calls := range iface {

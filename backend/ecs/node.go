@@ -10,6 +10,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/cost"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
 )
 
@@ -17,7 +18,7 @@ import (
 type node struct {
 	cfg    Config
 	remote *remote
-	meter  *meter
+	meter  *cost.Meter
 }
 
 // Describe asks whether the cluster is there and active. All else is known.
@@ -41,6 +42,6 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 		Capacity: n.cfg.Capacity.DeepCopy(), OS: "linux", Arch: fargate.GoArch(n.cfg.CPUArchitecture),
 		Kernel: "unknown", OSImage: "AWS Fargate", RuntimeVersion: "ecs://fargate-1.4.0", NetworkReady: true,
 		SupplementalGroupsPolicy: true, // the supervisor's work: without it taskdef refuses the field
-		Annotations:              n.meter.annotations(time.Now()),
+		Annotations:              n.meter.Annotations(time.Now()),
 	}, nil
 }

@@ -8,6 +8,8 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
+	"github.com/burstlet/burstlet/backend/ecs/taskevents"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/kit/lane"
 )
@@ -97,9 +99,10 @@ func TestHintsAreReadAnew(t *testing.T) {
 		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		s.Interrupt(s.Tasks(true)[0], "UserInitiated", "by hand")
 		p, _ := b.Pods.(*pods)
-		uid, ok := newEvents(nil, "url", p.startedBy, p.known).read(
-			t.Context(), eventOf("t", p.startedBy, string(spec.Pod.UID), 9),
-		)
+		event := fmt.Sprintf(`{"source": "aws.ecs", "detail": {"taskArn": "t", "startedBy": %q, "version": 9,
+			"overrides": {"containerOverrides": [{"environment": [{"name": %q, "value": %q}]}]}}}`,
+			p.startedBy, identity.Env, fmt.Sprintf(`{"uid": %q}`, spec.Pod.UID))
+		uid, ok := taskevents.New(nil, "url", p.startedBy, p.known).Read(t.Context(), event)
 		if !ok {
 			t.Fatal("the event is no hint")
 		}

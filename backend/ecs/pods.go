@@ -19,8 +19,10 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/cost"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/images"
+	"github.com/burstlet/burstlet/backend/ecs/refusal"
 	"github.com/burstlet/burstlet/backend/ecs/task"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	"github.com/burstlet/burstlet/backend/pause"
@@ -60,11 +62,11 @@ type pods struct {
 	payloads payloads
 	images   images.Configs
 	known    *task.Known
-	meter    *meter
+	meter    *cost.Meter
 	// supervisors are told of graces.
 	supervisors supervisors
 	// refusals are those of RunTask.
-	refusals *refusals
+	refusals *refusal.Refusals
 	// listing is held by who lists.
 	listing chan struct{}
 	// unread says once that a task cannot be read.
@@ -77,8 +79,8 @@ type pods struct {
 func newPods(cfg Config, r *remote, store payloads, hints bool) *pods {
 	p := &pods{
 		cfg: cfg, tasks: cfg.Config, startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r),
-		payloads: store, meter: newMeter(cfg.Rates),
-		refusals: newRefusals(),
+		payloads: store, meter: cost.New(cfg.Rates),
+		refusals: refusal.New(),
 		known:    task.NewKnown(task.Config{Settle: cfg.Settle, Hints: hints, Logs: cfg.LogGroup != ""}),
 		listing:  make(chan struct{}, 1),
 	}
@@ -122,7 +124,7 @@ func (p *pods) launch(ctx, wanted context.Context, spec backend.LaunchSpec) erro
 		return backend.Unmade(err)
 	}
 	k, l := identity.KeyOf(spec.Ref()), task.Launched{ID: id, Probed: p.cfg.TaskImage != "" && taskdef.HealthChecked(spec)}
-	if err := p.refusals.admit(*def.Family, time.Now()); err != nil {
+	if err := p.refusals.Admit(*def.Family, time.Now()); err != nil {
 		return backend.Unmade(err)
 	}
 	task, err := p.remote.run(ctx, waiting, run)
@@ -154,20 +156,20 @@ func (p *pods) accepted(ctx context.Context, ref backend.Ref, family string) {
 	if p.payloads != nil {
 		p.payloads.Launched(ref)
 	}
-	if p.refusals.made(family) {
+	if p.refusals.Made(family) {
 		log.G(ctx).Info("AWS accepts launches of this node again")
 	}
 }
 
 // lookInto finds out what a refusal in words that are not known is about: a definition
-// that is gone is made again by the next try; else see refusals.
+// that is gone is made again by the next try; else see package refusal.
 func (p *pods) lookInto(ctx, waiting context.Context, family string, refusal error) error {
 	there, err := p.remote.registered(ctx, waiting, family)
 	p.defs.forget(waiting, family)
 	if err == nil && !there {
 		return fmt.Errorf("%w (its task definition %s is gone: it is made again)", unclassed{refusal}, family)
 	}
-	return p.refusals.judge(ctx, family, refusal)
+	return p.refusals.Judge(ctx, family, refusal)
 }
 
 // prepare makes of a launch what is asked of ECS. What cannot be is refused before

@@ -161,6 +161,6 @@ func (p *pods) note(ctx context.Context, t types.Task, now time.Time) {
 }
 
 func (p *pods) observation(id identity.Task, t types.Task, now time.Time) *task.Observation {
-	p.meter.observe(t, &p.remote.clock, now)
+	p.meter.Observe(t, p.remote.clock.local, now)
 	return task.Observe(id, t, p.remote.clock.local, now)
 }

@@ -1,4 +1,4 @@
-package ecs
+package taskevents
 
 import (
 	"context"
@@ -22,22 +22,22 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/task"
 )
 
-// queueAPI are the calls to SQS that are used.
-type queueAPI interface {
+// QueueAPI are the calls to SQS that are used.
+type QueueAPI interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(
 		context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options),
 	) (*sqs.DeleteMessageBatchOutput, error)
 }
 
-// events is backend.Events on a queue that an EventBridge rule fills with "ECS Task
+// Events is [backend.Events] on a queue that an EventBridge rule fills with "ECS Task
 // State Change" events. The queue is this node's alone, and the rule has its
 // startedBy (deploy/aws/README.md): SQS gives a message to one reader, so nodes on
 // one queue would take each other's hints. Every message is deleted once read,
 // whatever it is: what is missed here a listing finds. The burstlet-agents of the node's
 // tasks tell on the same queue which of their containers are ready.
-type events struct {
-	api       queueAPI
+type Events struct {
+	api       QueueAPI
 	url       string
 	startedBy string
 	// known hears what is told: what ECS hints at it reads anew.
@@ -68,14 +68,15 @@ const (
 	maxVersions = 4096
 )
 
-func newEvents(api queueAPI, url, startedBy string, known *task.Known) *events {
-	return &events{
+// New makes Events of the node whose tasks have that startedBy.
+func New(api QueueAPI, url, startedBy string, known *task.Known) *Events {
+	return &Events{
 		api: api, url: url, startedBy: startedBy, known: known, versions: map[string]taskVersion{}, said: map[string]bool{},
 	}
 }
 
-// Run implements backend.Events.
-func (e *events) Run(ctx context.Context, hints chan<- ktypes.UID) error {
+// Run implements [backend.Events].
+func (e *Events) Run(ctx context.Context, hints chan<- ktypes.UID) error {
 	e.once("started", func() {
 		log.G(ctx).WithField("queue", e.url).WithField("startedBy", e.startedBy).Info("reading task events")
 	})
@@ -87,7 +88,7 @@ func (e *events) Run(ctx context.Context, hints chan<- ktypes.UID) error {
 			return fmt.Errorf("receive task events: %w", classifyQueue(err))
 		}
 		for _, m := range out.Messages {
-			uid, ok := e.read(ctx, aws.ToString(m.Body))
+			uid, ok := e.Read(ctx, aws.ToString(m.Body))
 			if !ok {
 				continue
 			}
@@ -104,7 +105,7 @@ func (e *events) Run(ctx context.Context, hints chan<- ktypes.UID) error {
 }
 
 // done deletes messages. One that stays comes again, which harms nothing.
-func (e *events) done(ctx context.Context, messages []sqstypes.Message) error {
+func (e *Events) done(ctx context.Context, messages []sqstypes.Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
@@ -140,9 +141,9 @@ type taskEvent struct {
 	} `json:"detail"`
 }
 
-// read is the pod that a message is about, if it is one of this node's and says
+// Read is the pod that a message is about, if it is one of this node's and says
 // something new.
-func (e *events) read(ctx context.Context, body string) (ktypes.UID, bool) {
+func (e *Events) Read(ctx context.Context, body string) (ktypes.UID, bool) {
 	if said, verify, ok := intask.ReadReadiness(body); ok {
 		return e.told(ctx, said, verify)
 	}
@@ -171,7 +172,7 @@ func (e *events) read(ctx context.Context, body string) (ktypes.UID, bool) {
 }
 
 // told is the pod whose burstlet-agent tells something new.
-func (e *events) told(ctx context.Context, said intask.Readiness, verify func(string) error) (ktypes.UID, bool) {
+func (e *Events) told(ctx context.Context, said intask.Readiness, verify func(string) error) (ktypes.UID, bool) {
 	uid, isNew, err := e.known.Told(said, verify, time.Now())
 	if err != nil {
 		e.warn(ctx, "forged", "the queue of task events brings what a task did not write, which is deleted: somebody "+
@@ -194,7 +195,7 @@ func (ev taskEvent) uid() ktypes.UID {
 	return ""
 }
 
-func (e *events) isNew(arn string, version int64, now time.Time) bool {
+func (e *Events) isNew(arn string, version int64, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	was, known := e.versions[arn]
@@ -213,11 +214,11 @@ func (e *events) isNew(arn string, version int64, now time.Time) bool {
 }
 
 // warn says something once; never what a message holds.
-func (e *events) warn(ctx context.Context, kind, text string) {
+func (e *Events) warn(ctx context.Context, kind, text string) {
 	e.once(kind, func() { log.G(ctx).WithField("queue", e.url).Warn(text) })
 }
 
-func (e *events) once(what string, say func()) {
+func (e *Events) once(what string, say func()) {
 	e.mu.Lock()
 	first := !e.said[what]
 	e.said[what] = true

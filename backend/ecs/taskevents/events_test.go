@@ -1,4 +1,4 @@
-package ecs
+package taskevents
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func eventOf(task, startedBy, uid string, version int) string {
 
 func TestEventsTellWhichPodToLookAt(t *testing.T) {
 	ours := identity.StartedBy(eventsNode)
-	e := newEvents(nil, "url", ours, task.NewKnown(task.Config{}))
+	e := New(nil, "url", ours, task.NewKnown(task.Config{}))
 	for _, c := range []struct{ name, body, want string }{
 		{"a task of ours", eventOf("t1", ours, "u1", 2), "u1"},
 		{"the same again", eventOf("t1", ours, "u1", 2), ""},
@@ -49,7 +49,7 @@ func TestEventsTellWhichPodToLookAt(t *testing.T) {
 		{"no JSON", "<xml/>", ""},
 		{"nothing", "", ""},
 	} {
-		uid, ok := e.read(t.Context(), c.body)
+		uid, ok := e.Read(t.Context(), c.body)
 		if string(uid) != c.want && ok || ok != (c.want != "") {
 			t.Errorf("%s: %q, %v, want %q", c.name, uid, ok, c.want)
 		}
@@ -59,9 +59,9 @@ func TestEventsTellWhichPodToLookAt(t *testing.T) {
 func FuzzEvents(f *testing.F) {
 	f.Add(eventOf("t1", identity.StartedBy(eventsNode), "u1", 2))
 	f.Fuzz(func(t *testing.T, body string) {
-		if uid, ok := newEvents(
+		if uid, ok := New(
 			nil, "url", identity.StartedBy(eventsNode), task.NewKnown(task.Config{}),
-		).read(t.Context(), body); ok && uid == "" {
+		).Read(t.Context(), body); ok && uid == "" {
 			t.Error("a hint about no pod")
 		}
 	})
@@ -110,8 +110,10 @@ func TestEventsAreReadAndDeletedWhateverTheyAre(t *testing.T) {
 		q.messages = append(q.messages, eventOf(fmt.Sprint("t", i), ours, fmt.Sprint("u", i), 1), "garbage")
 	}
 	hints := make(chan types.UID, 100)
-	err := newEvents(q, "url", ours, task.NewKnown(task.Config{})).Run(t.Context(), hints)
-	wantClass(t, err, "NotFound")
+	err := New(q, "url", ours, task.NewKnown(task.Config{})).Run(t.Context(), hints)
+	if got := backend.Class(err); got != "NotFound" {
+		t.Errorf("%v has class %q", err, got)
+	}
 	if !strings.Contains(err.Error(), "backend.ecs.eventQueueURL") {
 		t.Errorf("%v does not say where to look", err)
 	}
@@ -125,7 +127,7 @@ func TestEventsEndWithTheirContext(t *testing.T) {
 		q := &queueOf{messages: []string{eventOf("t", identity.StartedBy(eventsNode), "u", 1)}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := newEvents(
+		if err := New(
 			q, "url", identity.StartedBy(eventsNode), task.NewKnown(task.Config{}),
 		).Run(ctx, make(chan types.UID)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)

@@ -1,4 +1,4 @@
-package ecs
+package cost
 
 import (
 	"math"
@@ -33,9 +33,9 @@ const (
 	attachmentEBS = "AmazonElasticBlockStorage"
 )
 
-// meter counts what tasks cost. Each task is counted from the start of this
+// Meter counts what tasks cost. Each task is counted from the start of this
 // process, so that the sums over processes are right.
-type meter struct {
+type Meter struct {
 	rates fargate.Rates
 	born  time.Time
 
@@ -53,16 +53,17 @@ type metered struct {
 	seen            time.Time
 }
 
-func newMeter(rates fargate.Rates) *meter {
-	return &meter{rates: rates, born: time.Now(), tasks: map[string]*metered{}, billed: map[string]*backend.CostFacts{
+// New makes a Meter that begins now.
+func New(rates fargate.Rates) *Meter {
+	return &Meter{rates: rates, born: time.Now(), tasks: map[string]*metered{}, billed: map[string]*backend.CostFacts{
 		capacityOnDemand: {Capacity: capacityOnDemand}, capacitySpot: {Capacity: capacitySpot},
 	}}
 }
 
-// observe counts a task as ECS showed it.
-func (m *meter) observe(t types.Task, clock *clock, now time.Time) {
+// Observe counts a task as ECS showed it, whose times local makes this machine's.
+func (m *Meter) Observe(t types.Task, local func(*time.Time) time.Time, now time.Time) {
 	arn := aws.ToString(t.TaskArn)
-	start, stop := clock.local(t.PullStartedAt), clock.local(t.StoppedAt)
+	start, stop := local(t.PullStartedAt), local(t.StoppedAt)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.tasks[arn]
@@ -89,7 +90,7 @@ func (m *meter) observe(t types.Task, clock *clock, now time.Time) {
 }
 
 // bill adds what a task used up to a time.
-func (m *meter) bill(t *metered, until time.Time) {
+func (m *Meter) bill(t *metered, until time.Time) {
 	hours := until.Sub(t.until).Hours()
 	if hours <= 0 {
 		return
@@ -101,7 +102,7 @@ func (m *meter) bill(t *metered, until time.Time) {
 	u.Dollars += hours * t.price
 }
 
-func (m *meter) meteredOf(t types.Task) *metered {
+func (m *Meter) meteredOf(t types.Task) *metered {
 	size := fargate.Size{CPU: number(t.Cpu), MemoryMiB: number(t.Memory)}
 	arch := fargate.X86
 	for _, a := range t.Attributes {
@@ -138,8 +139,8 @@ func number(s *string) int64 {
 	return n
 }
 
-// usage is what tasks use now, and what was billed until now.
-func (m *meter) usage(now time.Time) []backend.CostFacts {
+// Facts are what tasks use now, and what was billed until now.
+func (m *Meter) Facts(now time.Time) []backend.CostFacts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	live := map[string]backend.CostFacts{}
@@ -164,17 +165,17 @@ func (m *meter) usage(now time.Time) []backend.CostFacts {
 	return out
 }
 
-// costAnnotation is the Node's annotation with what its tasks cost an hour.
-const costAnnotation = "ecs.burstlet.dev/cost-per-hour"
+// Annotation is the Node's with what its tasks cost an hour.
+const Annotation = "ecs.burstlet.dev/cost-per-hour"
 
-// annotations are the Node's. The sum is rounded, so that it does not change with
+// Annotations are the Node's. The sum is rounded, so that it does not change with
 // every small pod of many.
-func (m *meter) annotations(now time.Time) map[string]string {
+func (m *Meter) Annotations(now time.Time) map[string]string {
 	sum := 0.0
-	for _, u := range m.usage(now) {
+	for _, u := range m.Facts(now) {
 		sum += u.DollarsPerHour
 	}
-	return map[string]string{costAnnotation: "USD " + strconv.FormatFloat(rounded(sum), 'f', -1, 64)}
+	return map[string]string{Annotation: "USD " + strconv.FormatFloat(rounded(sum), 'f', -1, 64)}
 }
 
 // rounded has two significant digits, and whole cents at least.

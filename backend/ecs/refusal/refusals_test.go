@@ -1,4 +1,4 @@
-package ecs
+package refusal
 
 import (
 	"fmt"
@@ -40,7 +40,7 @@ func TestWhatRefusalsProve(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, zero := newRefusals(), time.Unix(1_000_000, 0)
+			r, zero := New(), time.Unix(1_000_000, 0)
 			var got verdict
 			for _, step := range strings.Split(tc.history, ", ") {
 				var what, family string
@@ -49,7 +49,7 @@ func TestWhatRefusalsProve(t *testing.T) {
 					t.Fatal(err)
 				}
 				if what == "made" {
-					r.made(family)
+					r.Made(family)
 				} else {
 					got = r.refused(family, zero.Add(time.Duration(minute)*time.Minute))
 				}
@@ -64,8 +64,8 @@ func TestWhatRefusalsProve(t *testing.T) {
 // Calls are spaced for all after a refusal, twice as much for whom it was, one at a time,
 // until one succeeds.
 func TestHowRefusalsSpaceCalls(t *testing.T) {
-	r, now := newRefusals(), time.Unix(1_000_000, 0)
-	may := func(family string) bool { return r.admit(family, now) == nil }
+	r, now := New(), time.Unix(1_000_000, 0)
+	may := func(family string) bool { return r.Admit(family, now) == nil }
 	for _, family := range []string{"a", "a", "b"} {
 		if !may(family) {
 			t.Fatal("without a refusal nobody waits")
@@ -92,7 +92,7 @@ func TestHowRefusalsSpaceCalls(t *testing.T) {
 	if !may("a") {
 		t.Fatal("the one that was refused never asks")
 	}
-	if !r.made("b") || r.made("b") || !may("a") || !may("a") {
+	if !r.Made("b") || r.Made("b") || !may("a") || !may("a") {
 		t.Error("a success ends it, once")
 	}
 }

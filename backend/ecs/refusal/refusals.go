@@ -1,4 +1,4 @@
-package ecs
+package refusal
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const (
 	suspectMemory = 30 * time.Minute
 )
 
-// refusals follow what AWS refuses of one kind of call in words that are not known
+// Refusals follow what AWS refuses of one kind of call in words that are not known
 // (awscall.ErrUnknown). Such words may mean anything: a role that is not there yet, a
 // quota, a service of AWS's that is down, a definition that can never run.
 //
@@ -38,7 +38,7 @@ const (
 //	                    (proofTimes, proofTime) while those of others succeed in between
 //
 // Definitions are told apart by their family, which is named by its content.
-type refusals struct {
+type Refusals struct {
 	mu sync.Mutex
 	// next is when the next call may be made, delay how long that was after the last
 	// refusal, and last the family that was refused: it waits twice as long, so that it
@@ -59,10 +59,11 @@ type suspect struct {
 	passed bool
 }
 
-func newRefusals() *refusals { return &refusals{suspects: map[string]suspect{}} }
+// New makes Refusals that know of none.
+func New() *Refusals { return &Refusals{suspects: map[string]suspect{}} }
 
-// admit says whether a call for a family may be made now. Errors: Throttled.
-func (r *refusals) admit(family string, now time.Time) error {
+// Admit says whether a call for a family may be made now. Errors: Throttled.
+func (r *Refusals) Admit(family string, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := r.next
@@ -90,7 +91,7 @@ type verdict struct {
 }
 
 // refused notes a refusal.
-func (r *refusals) refused(family string, now time.Time) verdict {
+func (r *Refusals) refused(family string, now time.Time) verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v := verdict{first: r.delay == 0}
@@ -120,8 +121,8 @@ func (r *refusals) refused(family string, now time.Time) verdict {
 	return v
 }
 
-// made notes a success: true if calls were spaced until now.
-func (r *refusals) made(family string) (recovered bool) {
+// Made notes a success: true if calls were spaced until now.
+func (r *Refusals) Made(family string) (recovered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	recovered = r.delay > 0
@@ -134,9 +135,9 @@ func (r *refusals) made(family string) (recovered bool) {
 	return recovered
 }
 
-// judge gives a refusal in words that are not known what was found out about it. Other
+// Judge gives a refusal in words that are not known what was found out about it. Other
 // errors stay as they are.
-func (r *refusals) judge(ctx context.Context, family string, err error) error {
+func (r *Refusals) Judge(ctx context.Context, family string, err error) error {
 	if !errors.Is(err, awscall.ErrUnknown) {
 		return err
 	}
