@@ -11,6 +11,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/imagegc"
 	"github.com/burstlet/burstlet/syncloop/images"
 	"github.com/burstlet/burstlet/syncloop/plan"
 	"github.com/burstlet/burstlet/syncloop/resolve"
@@ -162,7 +163,7 @@ func (x *executor) start(ctx, soft context.Context, a plan.StartContainer) plan.
 			a.Spec.ImageID, err = x.image(soft, &a.Spec)
 		}
 		if err != nil {
-			if images.NoSpace(err) {
+			if imagegc.NoSpace(err) {
 				x.full()
 			}
 			r.Err, r.Reason, r.Unmade = err, images.Reason(err), true

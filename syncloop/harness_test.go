@@ -22,7 +22,7 @@ import (
 	"github.com/burstlet/burstlet/syncloop"
 	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/eviction"
-	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/imagegc"
 	"github.com/burstlet/burstlet/syncloop/podsource"
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
@@ -44,7 +44,7 @@ type api struct {
 	// objects is what pods refer to, as the object cache would know it.
 	objects resolve.Objects
 	// gc is what images are collected by; nil for never. nodeEvents are told of the node.
-	gc         *images.GCPolicy
+	gc         *imagegc.Policy
 	nodeEvents []string
 	// eviction is what pods are evicted by; nil for never.
 	eviction *eviction.Policy

@@ -7,18 +7,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/imagegc"
 	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 // newCollector returns what removes images that nobody uses; nil where that is off or
 // images are not ours.
-func (l *Loop) newCollector() *images.Collector {
+func (l *Loop) newCollector() *imagegc.Collector {
 	store, policy := l.cfg.Backend.Store, l.cfg.ImageGC
 	if store == nil || policy == nil || policy.Off() && l.cfg.Eviction == nil {
 		return nil
 	}
-	return images.NewCollector(images.GCConfig{
+	return imagegc.New(imagegc.Config{
 		Store: store, Policy: *policy, Wanted: l.wantedImages, Event: l.cfg.NodeEvent, Removed: l.cfg.Metrics.imageRemoved,
 		Measured: l.cfg.Metrics.imageDisk, Listed: l.images.Listed,
 	})

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend/sim"
-	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/imagegc"
 )
 
 func imaged(image string) func(*corev1.Pod) {
@@ -27,7 +27,7 @@ func collecting(t *testing.T, f func(t *testing.T, a *api)) {
 			ImageDisk: 10, ImageSize: func(string) uint64 { return 1 },
 			Images: []string{"old:1", "old:2", "old:3", "old:4", "pinned:1"}, Pinned: []string{"pinned:1"},
 		})
-		a.gc = &images.GCPolicy{HighThresholdPercent: 85, LowThresholdPercent: 80, MinAge: 2 * time.Minute}
+		a.gc = &imagegc.Policy{HighThresholdPercent: 85, LowThresholdPercent: 80, MinAge: 2 * time.Minute}
 		a.start(a.remote.Backend())
 		defer func() { a.stop() }()
 		f(t, a)

@@ -18,6 +18,7 @@ import (
 	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/eviction"
 	"github.com/burstlet/burstlet/syncloop/hooks"
+	"github.com/burstlet/burstlet/syncloop/imagegc"
 	"github.com/burstlet/burstlet/syncloop/images"
 	"github.com/burstlet/burstlet/syncloop/pleg"
 	"github.com/burstlet/burstlet/syncloop/podsource"
@@ -93,7 +94,7 @@ type Config struct {
 	// NodeLogins has the node's own logins for images; nil: none.
 	NodeLogins images.NodeLogins
 	// ImageGC says when images that nobody uses are removed; nil: never.
-	ImageGC *images.GCPolicy
+	ImageGC *imagegc.Policy
 	// Eviction says when pods are evicted for what their host runs short of; nil, or a
 	// backend without Signals: never.
 	Eviction *eviction.Policy
@@ -124,7 +125,7 @@ type Loop struct {
 	pleg     *pleg.PLEG
 	admitted *admit.AdmittedPods
 	images   *images.Puller
-	garbage  *images.Collector // nil where no image is ever garbage
+	garbage  *imagegc.Collector // nil where no image is ever garbage
 	prober   *prober.Manager
 	hooks    *hooks.Runner
 	volumes  *placedVolumes

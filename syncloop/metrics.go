@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/syncloop/eviction"
-	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/imagegc"
 	"github.com/burstlet/burstlet/syncloop/plan"
 	"github.com/burstlet/burstlet/syncloop/podsource"
 )
@@ -117,7 +117,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	for _, signal := range slices.Concat(eviction.Limits(), eviction.Signals()) {
 		m.evictions.WithLabelValues(string(signal))
 	}
-	for _, why := range images.GCReasons() {
+	for _, why := range imagegc.Reasons() {
 		m.collected.WithLabelValues(why)
 	}
 	if r != nil {

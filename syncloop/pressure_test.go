@@ -17,7 +17,7 @@ import (
 	"github.com/burstlet/burstlet/backend/fault"
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/syncloop/eviction"
-	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/imagegc"
 )
 
 // evicting is a policy of these settings.
@@ -39,7 +39,7 @@ func pressed(t *testing.T, s eviction.Settings, f func(t *testing.T, a *api, scr
 	synctest.Test(t, func(t *testing.T) {
 		a, script := newAPI(t), &fault.Script{}
 		a.eviction = evicting(t, s)
-		a.gc = &images.GCPolicy{HighThresholdPercent: 100, MinAge: 2 * time.Minute}
+		a.gc = &imagegc.Policy{HighThresholdPercent: 100, MinAge: 2 * time.Minute}
 		a.remote = sim.New(sim.Config{Record: true, Capacity: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("1Gi"),
 			corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceEphemeralStorage: resource.MustParse("10Gi"),

@@ -14,6 +14,7 @@ import (
 	"github.com/burstlet/burstlet/cmd/burstlet/credentialprovider"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
+	"github.com/burstlet/burstlet/syncloop/imagegc"
 	"github.com/burstlet/burstlet/syncloop/images"
 )
 
@@ -31,8 +32,8 @@ func nodeOptions(cfg config.Configuration, identity string) provider.NodeOptions
 }
 
 // imageGC is what the engine removes images by.
-func imageGC(cfg config.Images) *images.GCPolicy {
-	return &images.GCPolicy{
+func imageGC(cfg config.Images) *imagegc.Policy {
+	return &imagegc.Policy{
 		HighThresholdPercent: cfg.GCHighThresholdPercent, LowThresholdPercent: cfg.GCLowThresholdPercent,
 		MinAge: cfg.MinimumGCAge.Duration, MaxAge: cfg.MaximumGCAge.Duration,
 	}

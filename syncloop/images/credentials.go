@@ -14,11 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/images/reference"
 )
 
 // hubKey is where docker keeps the login of Docker Hub
 // ("https://index.docker.io/v1/").
-const hubKey = hubLegacy
+const hubKey = reference.HubLegacy
 
 // Credentials returns the logins that a pod's pull secrets hold for an image, in
 // the order in which they are to be tried: longer paths first, then as the pod
@@ -27,7 +28,7 @@ const hubKey = hubLegacy
 // cannot be used, by name and without their contents; what the others hold is
 // returned all the same.
 func Credentials(pod *corev1.Pod, secrets []*corev1.Secret, image string) ([]backend.Credential, error) {
-	ref, err := parse(image)
+	ref, err := reference.Parse(image)
 	if err != nil {
 		return nil, backend.Classed(backend.ErrInvalid, err)
 	}
@@ -44,7 +45,7 @@ func Credentials(pod *corev1.Pod, secrets []*corev1.Secret, image string) ([]bac
 			errs = append(errs, fmt.Errorf("pull secret %q: %w", named.Name, err))
 		}
 	}
-	return ring.lookup(ref.repository), errors.Join(errs...)
+	return ring.lookup(ref.Repository), errors.Join(errs...)
 }
 
 // keyring holds logins by the registry and path that they are for.
@@ -197,7 +198,7 @@ func (k keyring) lookup(repository string) []backend.Credential {
 			take(key)
 		}
 	}
-	if len(out) == 0 && strings.HasPrefix(repository, hub+"/") {
+	if len(out) == 0 && strings.HasPrefix(repository, reference.Hub+"/") {
 		take(hubKey)
 	}
 	return out

@@ -1,7 +1,7 @@
 // Package images decides whether an image must be pulled and pulls it: pull
 // policies, the logins of pull secrets, a limit on pulls at once, and one pull for
 // all who wait for the same image with the same logins. Backoff is the caller's:
-// it stands in the plan's input. A Collector removes images that nobody uses any more.
+// it stands in the plan's input.
 //
 // An image that is on the remote and was pulled with a login is used by pods that have
 // this login, one from the same Secret, or one that a plugin gave for the same
@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/images/reference"
 )
 
 // Event tells the user something about the pod.
@@ -91,7 +92,7 @@ type Wanted struct {
 // leaves anything on the remote but an image. Whose container does not start because of
 // one, says so with ReportFailed.
 func (p *Puller) EnsureImageExists(ctx context.Context, w Wanted, event Event) (string, error) {
-	ref, err := parse(w.Image)
+	ref, err := reference.Parse(w.Image)
 	if err != nil {
 		return "", invalidName(event, w.Image, err)
 	}
@@ -121,12 +122,12 @@ func (p *Puller) EnsureImageExists(ctx context.Context, w Wanted, event Event) (
 }
 
 // logins are a pod's for an image, and then those of its node.
-func (p *Puller) logins(ctx context.Context, w Wanted, ref reference) []backend.Credential {
+func (p *Puller) logins(ctx context.Context, w Wanted, ref reference.Reference) []backend.Credential {
 	if p.node == nil {
 		return w.Credentials
 	}
 	out := slices.Clone(w.Credentials)
-	for _, c := range p.node.Credentials(ctx, w.Pod, ref.repository) {
+	for _, c := range p.node.Credentials(ctx, w.Pod, ref.Repository) {
 		if !slices.ContainsFunc(out, c.SameLogin) {
 			out = append(out, c)
 		}
@@ -147,7 +148,7 @@ func ReportFailed(err error, event Event) {
 // out why and what to do. It is for a look ahead of the container's turn: it tells the
 // user nothing, AlreadyPresent does.
 func (p *Puller) Present(ctx context.Context, w Wanted) string {
-	ref, err := parse(w.Image)
+	ref, err := reference.Parse(w.Image)
 	if err != nil || w.Policy == corev1.PullAlways {
 		return ""
 	}
@@ -162,7 +163,7 @@ func (p *Puller) Present(ctx context.Context, w Wanted) string {
 // use it as it is. What earlier processes recorded of pulls is read beside the look for the
 // image, so that a start has no round trip more. Plugins are asked only where a ServiceAccount
 // may use the image, for they know whether the pod's is one (kubelet: getPodCredentials).
-func (p *Puller) imageRef(ctx context.Context, w Wanted, ref reference) (id string, may bool, err error) {
+func (p *Puller) imageRef(ctx context.Context, w Wanted, ref reference.Reference) (id string, may bool, err error) {
 	var loading sync.WaitGroup
 	var loadErr error
 	loading.Go(func() { loadErr = p.records.load(ctx) })
@@ -191,7 +192,7 @@ func AlreadyPresent(image string, event Event) {
 // find returns the id of an image that is there, and that a pod with these logins may use
 // as it is; empty if it is to be pulled. Where that is forbidden, one that it may not use
 // is as one that is not there (kubelet: imageNotPresentOnNeverPolicyError).
-func (p *Puller) find(ctx context.Context, w Wanted, ref reference, event Event) (string, error) {
+func (p *Puller) find(ctx context.Context, w Wanted, ref reference.Reference, event Event) (string, error) {
 	id, may, err := p.imageRef(ctx, w, ref)
 	switch {
 	case may:
@@ -216,7 +217,7 @@ func (p *Puller) find(ctx context.Context, w Wanted, ref reference, event Event)
 
 // shared joins a pull of the same image with the same logins that is under way,
 // or begins one.
-func (p *Puller) shared(ctx context.Context, image string, ref reference, creds []backend.Credential) (*pull, error) {
+func (p *Puller) shared(ctx context.Context, image string, ref reference.Reference, creds []backend.Credential) (*pull, error) {
 	key := pullKey(ref, creds)
 	p.mu.Lock()
 	q := p.pulling[key]
@@ -240,7 +241,7 @@ func (p *Puller) shared(ctx context.Context, image string, ref reference, creds 
 
 // pullKey is the same for pulls that must end the same, and of which the same is recorded.
 // It holds the logins only as a hash.
-func pullKey(ref reference, creds []backend.Credential) string {
+func pullKey(ref reference.Reference, creds []backend.Credential) string {
 	hash := sha256.Sum256(append(loginBytes(creds), holderOf(ownLogins(creds)).ServiceAccount...))
 	return ref.String() + " " + string(hash[:])
 }
@@ -271,7 +272,7 @@ func (p *Puller) leave(key string, q *pull) {
 	}
 }
 
-func (p *Puller) pull(ctx context.Context, image string, ref reference, creds []backend.Credential, q *pull) {
+func (p *Puller) pull(ctx context.Context, image string, ref reference.Reference, creds []backend.Credential, q *pull) {
 	defer close(q.done)
 	select {
 	case p.slots <- struct{}{}:

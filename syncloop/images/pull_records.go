@@ -13,6 +13,7 @@ import (
 	"github.com/containerd/log"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/images/reference"
 )
 
 // pullRecords knows which logins have pulled the images on the remote, so that a pod may
@@ -159,14 +160,14 @@ func (p *pullRecords) save(ctx context.Context) error {
 
 // mayUse is true where a pod with these logins may use an image that is there, without a
 // pull that asks the registry. The records are loaded.
-func (p *pullRecords) mayUse(ref reference, id string, creds []backend.Credential) bool {
+func (p *pullRecords) mayUse(ref reference.Reference, id string, creds []backend.Credential) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	byRepository, pulled := p.known.Pulled[id]
 	if !pulled {
 		return !p.known.Unknown && !p.maybePulling(ref)
 	}
-	a := byRepository[ref.repository]
+	a := byRepository[ref.Repository]
 	return a.Everyone || slices.ContainsFunc(holders(creds), func(h holder) bool {
 		return slices.ContainsFunc(a.Logins, h.equals)
 	})
@@ -175,12 +176,12 @@ func (p *pullRecords) mayUse(ref reference, id string, creds []backend.Credentia
 // maybePulling is true for an image whose pull with a login began. One that is named by its
 // digest may come with the pull of any name of its repository: the runtime then has it under
 // its digest, too.
-func (p *pullRecords) maybePulling(ref reference) bool {
-	if _, digest, has := strings.Cut(ref.suffix, "@"); has {
+func (p *pullRecords) maybePulling(ref reference.Reference) bool {
+	if _, digest, has := strings.Cut(ref.Suffix, "@"); has {
 		for image := range p.known.Pulling {
-			other, err := parse(image)
-			_, otherDigest, pinned := strings.Cut(other.suffix, "@")
-			if err == nil && other.repository == ref.repository && (!pinned || otherDigest == digest) {
+			other, err := reference.Parse(image)
+			_, otherDigest, pinned := strings.Cut(other.Suffix, "@")
+			if err == nil && other.Repository == ref.Repository && (!pinned || otherDigest == digest) {
 				return true
 			}
 		}
@@ -189,17 +190,17 @@ func (p *pullRecords) maybePulling(ref reference) bool {
 }
 
 // forAccounts is true for an image that some ServiceAccount may use.
-func (p *pullRecords) forAccounts(ref reference, id string) bool {
+func (p *pullRecords) forAccounts(ref reference.Reference, id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.ContainsFunc(
-		p.known.Pulled[id][ref.repository].Logins, func(h holder) bool { return h.ServiceAccount != "" },
+		p.known.Pulled[id][ref.Repository].Logins, func(h holder) bool { return h.ServiceAccount != "" },
 	)
 }
 
 // begin notes that an image is about to be pulled: an error forbids that. The pull is
 // followed by pulled or failed. One without logins leaves nothing that needs a note.
-func (p *pullRecords) begin(ctx context.Context, ref reference, creds []backend.Credential) error {
+func (p *pullRecords) begin(ctx context.Context, ref reference.Reference, creds []backend.Credential) error {
 	if len(creds) == 0 {
 		return nil
 	}
@@ -221,14 +222,14 @@ func (p *pullRecords) begin(ctx context.Context, ref reference, creds []backend.
 
 // failed notes a pull that failed. The note of its begin stays: the remote may have
 // finished the pull all the same.
-func (p *pullRecords) failed(ref reference, creds []backend.Credential) {
+func (p *pullRecords) failed(ref reference.Reference, creds []backend.Credential) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.leave(ref, creds)
 }
 
 // leave is true when no pull of the image with a login is left.
-func (p *pullRecords) leave(ref reference, creds []backend.Credential) bool {
+func (p *pullRecords) leave(ref reference.Reference, creds []backend.Credential) bool {
 	if len(creds) == 0 {
 		return false
 	}
@@ -242,7 +243,7 @@ func (p *pullRecords) leave(ref reference, creds []backend.Credential) bool {
 
 // pulled notes a pull that succeeded. The record holds at once. Where it cannot be saved,
 // the note of its begin makes the next process ask the registry.
-func (p *pullRecords) pulled(ctx context.Context, ref reference, id string, creds []backend.Credential) {
+func (p *pullRecords) pulled(ctx context.Context, ref reference.Reference, id string, creds []backend.Credential) {
 	if !p.note(ref, id, creds) {
 		return
 	}
@@ -254,7 +255,7 @@ func (p *pullRecords) pulled(ctx context.Context, ref reference, id string, cred
 
 // note is true where there is something to save: not of a pull without a login, unless
 // others had to have one.
-func (p *pullRecords) note(ref reference, id string, creds []backend.Credential) bool {
+func (p *pullRecords) note(ref reference.Reference, id string, creds []backend.Credential) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	byRepository := p.known.Pulled[id]
@@ -265,7 +266,7 @@ func (p *pullRecords) note(ref reference, id string, creds []backend.Credential)
 		byRepository = map[string]access{}
 		p.known.Pulled[id] = byRepository
 	}
-	byRepository[ref.repository] = byRepository[ref.repository].with(creds)
+	byRepository[ref.Repository] = byRepository[ref.Repository].with(creds)
 	p.changed, p.pulledAt[id] = true, time.Now()
 	if p.leave(ref, creds) {
 		delete(p.known.Pulling, ref.String())
@@ -280,8 +281,8 @@ func (p *pullRecords) prune(listed []backend.ImageFacts, began time.Time) {
 	for i := range listed {
 		ids[listed[i].ID] = true
 		for _, name := range listed[i].Names {
-			if ref, err := parse(name); err == nil {
-				repositories[ref.repository] = true
+			if ref, err := reference.Parse(name); err == nil {
+				repositories[ref.Repository] = true
 			}
 		}
 	}
@@ -299,8 +300,8 @@ func (p *pullRecords) prune(listed []backend.ImageFacts, began time.Time) {
 	}
 	for image := range p.known.Pulling {
 		repository, _, _ := strings.Cut(image, "@")
-		if ref, err := parse(image); err == nil {
-			repository = ref.repository
+		if ref, err := reference.Parse(image); err == nil {
+			repository = ref.Repository
 		}
 		if p.underWay[image] == 0 && !repositories[repository] {
 			delete(p.known.Pulling, image)

@@ -1,4 +1,4 @@
-package images
+package reference
 
 import (
 	"strings"
@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 		"a__b/c--d.e:V_1":                      "docker.io/a__b/c--d.e:V_1",
 		"reg.test/" + strings.Repeat("x", 255): "reg.test/" + strings.Repeat("x", 255) + ":latest",
 	} {
-		if ref, err := parse(image); err != nil || ref.String() != want {
+		if ref, err := Parse(image); err != nil || ref.String() != want {
 			t.Errorf("%q is %q, want %q (%v)", image, ref, want, err)
 		}
 	}
@@ -35,7 +35,7 @@ func TestParse(t *testing.T) {
 		"reg.test/" + strings.Repeat("x", 256), strings.Repeat("ab", 32), "a@sha256:" + strings.Repeat("AB", 32),
 		"https://reg.test/a",
 	} {
-		if ref, err := parse(image); err == nil {
+		if ref, err := Parse(image); err == nil {
 			t.Errorf("%q is taken for %q", image, ref)
 		}
 	}

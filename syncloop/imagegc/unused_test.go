@@ -1,4 +1,4 @@
-package images
+package imagegc
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 // TestDeleteUnused: everything that nobody needs goes, however empty the disk, but what was
 // just pulled; a store that fails is told of.
 func TestDeleteUnused(t *testing.T) {
-	for name, policy := range map[string]GCPolicy{
+	for name, policy := range map[string]Policy{
 		"usual": usual, "off": {HighThresholdPercent: 100, MinAge: usual.MinAge},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package images
+package imagegc
 
 import (
 	"cmp"
@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/images/reference"
 )
 
-// GCPolicy says which images are garbage, and when (kubelet: ImageGCPolicy).
-type GCPolicy struct {
+// Policy says which images are garbage, and when (kubelet: ImageGCPolicy).
+type Policy struct {
 	// HighThresholdPercent of the disk in use begins a collection, which ends at
 	// LowThresholdPercent. With a high one of 100 the disk begins none.
 	HighThresholdPercent, LowThresholdPercent int
@@ -23,12 +24,12 @@ type GCPolicy struct {
 }
 
 // Off is true where no image is ever garbage.
-func (p GCPolicy) Off() bool { return p.HighThresholdPercent >= 100 && p.MaxAge == 0 }
+func (p Policy) Off() bool { return p.HighThresholdPercent >= 100 && p.MaxAge == 0 }
 
 // excess is how much is to be freed of a disk: nothing below the high threshold,
 // else what leads to the low one. One that is full for pulls, by whatever measure,
 // counts as over the threshold.
-func (p GCPolicy) excess(disk backend.FilesystemUsage, full bool) (bytes uint64, err error) {
+func (p Policy) excess(disk backend.FilesystemUsage, full bool) (bytes uint64, err error) {
 	used, capacity, available := usedPercent(disk)
 	switch {
 	case capacity == 0:
@@ -139,7 +140,7 @@ func (r records) inOrder() []candidate {
 // ripe is when the next image becomes old enough to be removed, at the latest the
 // next regular collection.
 func (r records) ripe(minAge time.Duration, now time.Time) time.Duration {
-	next := gcPeriod
+	next := period
 	for _, image := range r.inOrder() {
 		if left := minAge - now.Sub(image.firstDetected); left > 0 {
 			next = min(next, left)
@@ -171,13 +172,13 @@ func (w wanted) has(id string, names []string) bool {
 // digest alone where it has one: that is what a runtime keeps.
 func namesOf(image string) []string {
 	names := []string{image}
-	ref, err := parse(image)
+	ref, err := reference.Parse(image)
 	if err != nil {
 		return names // an id
 	}
 	names = append(names, ref.String())
-	if _, digest, ok := strings.Cut(ref.suffix, "@"); ok {
-		names = append(names, ref.repository+"@"+digest)
+	if _, digest, ok := strings.Cut(ref.Suffix, "@"); ok {
+		names = append(names, ref.Repository+"@"+digest)
 	}
 	return names
 }

@@ -1,4 +1,4 @@
-package images
+package imagegc
 
 import (
 	"context"
@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// gcPeriod is how often garbage is looked for (kubelet: ImageGCPeriod).
-	gcPeriod = 5 * time.Minute
-	// gcPause is the least time between two collections, whoever asks for the second.
-	gcPause = 10 * time.Second
-	// gcRetry is when it is looked again where the remote did not answer.
-	gcRetry = 30 * time.Second
-	// gcCall bounds one call to the store.
-	gcCall = 2 * time.Minute
+	// period is how often garbage is looked for (kubelet: ImageGCPeriod).
+	period = 5 * time.Minute
+	// pause is the least time between two collections, whoever asks for the second.
+	pause = 10 * time.Second
+	// retry is when it is looked again where the remote did not answer.
+	retry = 30 * time.Second
+	// callTimeout bounds one call to the store.
+	callTimeout = 2 * time.Minute
 )
 
 // Why an image was collected (kubelet: image_garbage_collected_total).
 const (
-	gcAge   = "age"
-	gcSpace = "space"
+	ofAge    = "age"
+	forSpace = "space"
 )
 
-// GCReasons are the values of GCConfig.Removed.
-func GCReasons() []string { return []string{gcAge, gcSpace} }
+// Reasons are the values of Config.Removed.
+func Reasons() []string { return []string{ofAge, forSpace} }
 
 // The kubelet's reasons of Events on the Node.
 const (
@@ -41,10 +41,10 @@ const (
 	reasonGCFailed        = "ImageGCFailed"
 )
 
-// GCConfig is what a Collector works with.
-type GCConfig struct {
+// Config is what a Collector works with.
+type Config struct {
 	Store  backend.ImageStore
-	Policy GCPolicy
+	Policy Policy
 	// Wanted returns the images, by name or id, that pods of this node need, whether
 	// or not a container was made from them yet.
 	Wanted func() []string
@@ -63,7 +63,7 @@ type GCConfig struct {
 // or when they are old (kubelet: ImageGCManager). What it knows of their age is from
 // its own life.
 type Collector struct {
-	cfg            GCConfig
+	cfg            Config
 	ready, noSpace chan struct{}
 	// unused asks Run to remove all that is unused, and to say how that went.
 	unused chan chan<- error
@@ -75,8 +75,8 @@ type Collector struct {
 	failed bool
 }
 
-// NewCollector returns a collector that does nothing until Run.
-func NewCollector(cfg GCConfig) *Collector {
+// New returns a collector that does nothing until Run.
+func New(cfg Config) *Collector {
 	return &Collector{
 		cfg: cfg, ready: make(chan struct{}, 1), noSpace: make(chan struct{}, 1), unused: make(chan chan<- error),
 		records: records{},
@@ -119,7 +119,7 @@ func (c *Collector) Run(ctx context.Context) {
 			return
 		case <-c.noSpace:
 			full = true
-			timer.Reset(time.Until(last.Add(gcPause)))
+			timer.Reset(time.Until(last.Add(pause)))
 			continue
 		case done := <-c.unused:
 			done <- c.deleteUnused(ctx)
@@ -128,7 +128,7 @@ func (c *Collector) Run(ctx context.Context) {
 		}
 		again := c.collectOnce(ctx, full)
 		last, full = time.Now(), false
-		timer.Reset(max(again, gcPause))
+		timer.Reset(max(again, pause))
 	}
 }
 
@@ -141,7 +141,7 @@ func (c *Collector) collectOnce(ctx context.Context, full bool) (again time.Dura
 	case ctx.Err() != nil:
 	case errors.Is(err, backend.ErrUnavailable), errors.Is(err, backend.ErrThrottled):
 		entry.Debug("the garbage of images was not collected, trying again")
-		return gcRetry
+		return retry
 	case err == nil:
 		c.failed = false
 	case c.failed:
@@ -166,7 +166,7 @@ func (c *Collector) collect(ctx context.Context, full bool) (again time.Duration
 	now := time.Now()
 	facts, err := bounded(ctx, c.cfg.Store.List)
 	if err != nil {
-		return gcPeriod, fmt.Errorf("list images: %w", err)
+		return period, fmt.Errorf("list images: %w", err)
 	}
 	if c.cfg.Listed != nil {
 		c.cfg.Listed(facts, now)
@@ -175,12 +175,12 @@ func (c *Collector) collect(ctx context.Context, full bool) (again time.Duration
 	c.records.detect(facts, newWanted(c.cfg.Wanted()), now)
 	if age := c.cfg.Policy.MaxAge; age > 0 && now.Sub(c.began) > age {
 		if err := c.freeOld(ctx, now); err != nil {
-			return gcPeriod, err
+			return period, err
 		}
 	}
 	disk, err := bounded(ctx, c.cfg.Store.Disk)
 	if err != nil {
-		return gcPeriod, fmt.Errorf("measure the file system of images: %w", err)
+		return period, fmt.Errorf("measure the file system of images: %w", err)
 	}
 	if c.cfg.Measured != nil && disk.Capacity != nil && disk.Available != nil {
 		// As for the thresholds: what is not available is used.
@@ -189,31 +189,31 @@ func (c *Collector) collect(ctx context.Context, full bool) (again time.Duration
 	excess, err := c.cfg.Policy.excess(disk, full)
 	if err != nil {
 		c.tell(reasonInvalidCapacity, err.Error())
-		return gcPeriod, err
+		return period, err
 	}
 	if excess == 0 {
-		return gcPeriod, nil
+		return period, nil
 	}
 	log.G(ctx).WithField("bytes", excess).Info("the disk of images is over the threshold, removing unused ones")
 	freed, err := c.freeSpace(ctx, excess, now)
 	switch {
 	case err != nil:
-		return gcPeriod, fmt.Errorf(
+		return period, fmt.Errorf(
 			"wanted to free %d bytes, but freed %d bytes space with errors in image deletion: %w", excess, freed, err,
 		)
 	case freed >= excess:
-		return gcPeriod, nil
+		return period, nil
 	}
-	if wait := c.records.ripe(c.cfg.Policy.MinAge, now); wait < gcPeriod {
+	if wait := c.records.ripe(c.cfg.Policy.MinAge, now); wait < period {
 		return wait, nil // there is more to remove, soon: not all was tried yet
 	}
 	message := freeFailed(disk, freed)
 	c.tell(reasonFreeFailed, message)
-	return gcPeriod, errors.New(message)
+	return period, errors.New(message)
 }
 
 func bounded[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, gcCall)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return call(ctx)
 }
@@ -223,7 +223,7 @@ func (c *Collector) freeOld(ctx context.Context, now time.Time) error {
 	var errs []error
 	for _, image := range c.records.inOrder() {
 		if now.Sub(image.lastUsed) > c.cfg.Policy.MaxAge {
-			if _, err := c.free(ctx, image, gcAge); err != nil {
+			if _, err := c.free(ctx, image, ofAge); err != nil {
 				errs = append(errs, err)
 			}
 		}
@@ -246,7 +246,7 @@ func (c *Collector) freeSpace(ctx context.Context, excess uint64, now time.Time)
 		if now.Sub(image.firstDetected) < c.cfg.Policy.MinAge {
 			continue // just pulled, perhaps for a container that is yet to be made
 		}
-		size, err := c.free(ctx, image, gcSpace)
+		size, err := c.free(ctx, image, forSpace)
 		if err != nil {
 			errs = append(errs, err)
 		}

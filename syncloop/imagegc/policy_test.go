@@ -1,4 +1,4 @@
-package images
+package imagegc
 
 import (
 	"slices"
@@ -15,9 +15,9 @@ func disk(capacity, available uint64) backend.FilesystemUsage {
 // TestExcess: image_gc_manager.go GarbageCollect: from the high threshold on, as much
 // as leads to the low one.
 func TestExcess(t *testing.T) {
-	usual := GCPolicy{HighThresholdPercent: 85, LowThresholdPercent: 80}
+	usual := Policy{HighThresholdPercent: 85, LowThresholdPercent: 80}
 	for name, tt := range map[string]struct {
-		policy GCPolicy
+		policy Policy
 		disk   backend.FilesystemUsage
 		full   bool
 		want   uint64
@@ -31,7 +31,7 @@ func TestExcess(t *testing.T) {
 		"full for a pull, between the thresholds":  {policy: usual, disk: disk(1000, 170), full: true, want: 30},
 		"full for a pull, below the low threshold": {policy: usual, disk: disk(1000, 400), full: true},
 		"a high threshold of 100 is never reached": {
-			policy: GCPolicy{HighThresholdPercent: 100, LowThresholdPercent: 80}, disk: disk(1000, 0), full: true,
+			policy: Policy{HighThresholdPercent: 100, LowThresholdPercent: 80}, disk: disk(1000, 0), full: true,
 		},
 		"more is available than there is": {policy: usual, disk: disk(1000, 2000)},
 		"available is not known: the worst": {
@@ -51,7 +51,7 @@ func TestExcess(t *testing.T) {
 }
 
 func TestPolicyOff(t *testing.T) {
-	for policy, want := range map[GCPolicy]bool{
+	for policy, want := range map[Policy]bool{
 		{HighThresholdPercent: 100, LowThresholdPercent: 80}:                    true,
 		{HighThresholdPercent: 100, LowThresholdPercent: 80, MaxAge: time.Hour}: false,
 		{HighThresholdPercent: 99, LowThresholdPercent: 80}:                     false,
@@ -99,7 +99,7 @@ func TestOrderOfRemoval(t *testing.T) {
 	if got := r.ripe(3*time.Minute, at(3)); got != time.Minute {
 		t.Errorf("the next image may go in %v, want 1m", got)
 	}
-	if got := r.ripe(0, at(3)); got != gcPeriod {
+	if got := r.ripe(0, at(3)); got != period {
 		t.Errorf("with nothing to wait for the next look is in %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package images
+package imagegc
 
 import (
 	"context"
@@ -75,10 +75,10 @@ type life struct {
 }
 
 // collecting runs f beside a collector in virtual time.
-func collecting(t *testing.T, policy GCPolicy, f func(t *testing.T, l *life)) {
+func collecting(t *testing.T, policy Policy, f func(t *testing.T, l *life)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &life{shelf: &shelf{images: map[string]*backend.ImageFacts{}, refuses: map[string]error{}}}
-		l.Collector = NewCollector(GCConfig{
+		l.Collector = New(Config{
 			Store: l.shelf, Policy: policy,
 			Wanted: func() []string {
 				l.mu.Lock()
@@ -119,7 +119,7 @@ func (l *life) sleep(d time.Duration) {
 	l.mu.Lock()
 }
 
-var usual = GCPolicy{HighThresholdPercent: 85, LowThresholdPercent: 80, MinAge: 2 * time.Minute}
+var usual = Policy{HighThresholdPercent: 85, LowThresholdPercent: 80, MinAge: 2 * time.Minute}
 
 func (l *life) wantGone(t *testing.T, ids ...string) {
 	t.Helper()
@@ -139,7 +139,7 @@ func TestCollectsDownToTheLowThreshold(t *testing.T) {
 		l.wantGone(t)
 		l.images["a"].Used = false // b was not used in our time, a is not any more
 		l.add("d", 300, true)
-		l.sleep(gcPeriod)
+		l.sleep(period)
 		l.wantGone(t, "b")
 		if !slices.Equal(l.removed, []string{"space"}) || len(l.events) > 0 {
 			t.Errorf("told of %v, Events %q", l.removed, l.events)
@@ -147,7 +147,7 @@ func TestCollectsDownToTheLowThreshold(t *testing.T) {
 		if l.used != 900 || l.capacity != 1000 {
 			t.Errorf("told of %d of %d bytes, want 900 as found before the removal", l.used, l.capacity)
 		}
-		l.sleep(gcPeriod)
+		l.sleep(period)
 		l.wantGone(t, "b") // 80 per cent: it is enough
 	})
 }
@@ -170,13 +170,13 @@ func TestKeepsWhatIsNeeded(t *testing.T) {
 				"(freed 0 bytes). ") {
 			t.Errorf("Events %q", l.events)
 		}
-		l.sleep(gcPeriod)
+		l.sleep(period)
 		l.wantGone(t)
 		if len(l.events) != 3 || !strings.HasPrefix(l.events[2], "Warning ImageGCFailed Insufficient free disk space") {
 			t.Errorf("the second failure in a row is an Event: %q", l.events)
 		}
 		l.wanted = nil
-		l.sleep(gcPeriod)
+		l.sleep(period)
 		l.wantGone(t, "wanted")
 	})
 }
@@ -203,8 +203,8 @@ func TestWantedMeanwhile(t *testing.T) {
 		s := &shelf{images: map[string]*backend.ImageFacts{}}
 		s.add("a", 900, false)
 		asked := 0
-		c := NewCollector(GCConfig{
-			Store: s, Policy: GCPolicy{HighThresholdPercent: 85, LowThresholdPercent: 80},
+		c := New(Config{
+			Store: s, Policy: Policy{HighThresholdPercent: 85, LowThresholdPercent: 80},
 			Wanted: func() []string {
 				if asked++; asked > 1 {
 					return []string{"example.test/a:1"}
@@ -218,7 +218,7 @@ func TestWantedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestNoSpaceLooksAtOnce: and not more often than every gcPause.
+// TestNoSpaceLooksAtOnce: and not more often than every pause.
 func TestNoSpaceLooksAtOnce(t *testing.T) {
 	collecting(t, usual, func(t *testing.T, l *life) {
 		l.add("a", 100, false)
@@ -237,7 +237,7 @@ func TestNoSpaceLooksAtOnce(t *testing.T) {
 		if got := len(l.looks) - looks; got != 1 {
 			t.Errorf("looked %d times at once", got)
 		}
-		l.sleep(gcPause)
+		l.sleep(pause)
 		l.sleep(0)
 		if got := len(l.looks) - looks; got != 2 {
 			t.Errorf("looked %d times after the pause", got)
@@ -258,14 +258,14 @@ func TestNothingBeforeReady(t *testing.T) {
 
 // TestMaximumAge: counted from the collector's own start, whatever the disk.
 func TestMaximumAge(t *testing.T) {
-	policy := GCPolicy{HighThresholdPercent: 100, LowThresholdPercent: 80, MaxAge: time.Hour}
+	policy := Policy{HighThresholdPercent: 100, LowThresholdPercent: 80, MaxAge: time.Hour}
 	collecting(t, policy, func(t *testing.T, l *life) {
 		l.add("unused", 10, false)
 		l.add("used", 10, true)
 		l.Ready()
 		l.sleep(time.Hour)
 		l.wantGone(t)
-		l.sleep(gcPeriod)
+		l.sleep(period)
 		l.wantGone(t, "unused")
 		if !slices.Equal(l.removed, []string{"age"}) {
 			t.Errorf("told of %v", l.removed)
@@ -273,7 +273,7 @@ func TestMaximumAge(t *testing.T) {
 		l.images["used"].Used = false
 		l.sleep(time.Hour)
 		l.wantGone(t, "unused")
-		l.sleep(2 * gcPeriod)
+		l.sleep(2 * period)
 		l.wantGone(t, "unused", "used")
 	})
 }
@@ -287,7 +287,7 @@ func TestFailures(t *testing.T) {
 		l.refuses["a"] = fmt.Errorf("read-only file system")
 		l.refuses["none"] = nil
 		l.Ready()
-		l.sleep(usual.MinAge + gcPause)
+		l.sleep(usual.MinAge + pause)
 		l.wantGone(t, "b")
 		l.err = backend.Errorf(backend.ErrUnavailable, "down")
 		l.events = nil
@@ -296,7 +296,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("a remote that is away: %q", l.events)
 		}
 		l.err = errors.New("broken")
-		l.sleep(2 * gcPeriod)
+		l.sleep(2 * period)
 		if len(l.events) == 0 || l.events[0] != "Warning ImageGCFailed list images: broken" {
 			t.Errorf("a remote that fails: %q", l.events)
 		}

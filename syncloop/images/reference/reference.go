@@ -1,4 +1,4 @@
-package images
+package reference
 
 import (
 	"errors"
@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// reference is an image name with what it leaves out filled in.
-type reference struct {
-	// repository has the registry: "docker.io/library/nginx".
-	repository string
-	// suffix is ":tag", "@digest" or both; ":latest" where the name has neither.
-	suffix string
+// Reference is an image name with what it leaves out filled in.
+type Reference struct {
+	// Repository has the registry: "docker.io/library/nginx".
+	Repository string
+	// Suffix is ":tag", "@digest" or both; ":latest" where the name has neither.
+	Suffix string
 }
 
-func (r reference) String() string { return r.repository + r.suffix }
+// String is the name, with nothing left out.
+func (r Reference) String() string { return r.Repository + r.Suffix }
 
 // The grammar of image names (github.com/distribution/reference, which the
 // kubelet and the runtimes parse them with).
@@ -30,9 +31,13 @@ var (
 	nameDigest = regexp.MustCompile(`^(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128})$`)
 )
 
+// Docker Hub, by its name in references, and by that which logins for it have.
 const (
-	hub        = "docker.io"
-	hubLegacy  = "index.docker.io"
+	Hub       = "docker.io"
+	HubLegacy = "index.docker.io"
+)
+
+const (
 	hubLibrary = "library/"
 	// pathMax bounds a repository's name, without the registry.
 	pathMax = 255
@@ -40,11 +45,11 @@ const (
 
 var errFormat = errors.New("invalid reference format")
 
-// parse reads an image name as docker does: what has no registry is of Docker
+// Parse reads an image name as docker does: what has no registry is of Docker
 // Hub, and what has no tag is the latest.
-func parse(image string) (reference, error) {
+func Parse(image string) (Reference, error) {
 	if nameIdentifier.MatchString(image) {
-		return reference{}, unparsed(image,
+		return Reference{}, unparsed(image,
 			fmt.Errorf("invalid repository name (%s), cannot specify 64-byte hexadecimal strings", image))
 	}
 	domain, path := splitDomain(image)
@@ -52,22 +57,22 @@ func parse(image string) (reference, error) {
 	path, tag, hasTag := strings.Cut(path, ":")
 	switch {
 	case strings.ToLower(path) != path:
-		return reference{}, unparsed(image, fmt.Errorf("%w: repository name (%s) must be lowercase", errFormat, path))
+		return Reference{}, unparsed(image, fmt.Errorf("%w: repository name (%s) must be lowercase", errFormat, path))
 	case !nameDomain.MatchString(domain), !namePath.MatchString(path),
 		hasTag && !nameTag.MatchString(tag), hasDigest && !nameDigest.MatchString(digest):
-		return reference{}, unparsed(image, errFormat)
+		return Reference{}, unparsed(image, errFormat)
 	case len(path) > pathMax:
-		return reference{}, unparsed(image, fmt.Errorf("repository name must not be more than %d characters", pathMax))
+		return Reference{}, unparsed(image, fmt.Errorf("repository name must not be more than %d characters", pathMax))
 	}
-	ref := reference{repository: domain + "/" + path}
+	ref := Reference{Repository: domain + "/" + path}
 	if hasTag {
-		ref.suffix = ":" + tag
+		ref.Suffix = ":" + tag
 	}
 	if hasDigest {
-		ref.suffix += "@" + digest
+		ref.Suffix += "@" + digest
 	}
-	if ref.suffix == "" {
-		ref.suffix = ":latest"
+	if ref.Suffix == "" {
+		ref.Suffix = ":latest"
 	}
 	return ref, nil
 }
@@ -78,15 +83,15 @@ func splitDomain(image string) (domain, path string) {
 	first, rest, ok := strings.Cut(image, "/")
 	switch {
 	case !ok:
-		return hub, hubLibrary + image
-	case first == hubLegacy:
-		domain, path = hub, rest
+		return Hub, hubLibrary + image
+	case first == HubLegacy:
+		domain, path = Hub, rest
 	case first == "localhost", strings.ContainsAny(first, ".:"), strings.ToLower(first) != first:
 		domain, path = first, rest
 	default:
-		domain, path = hub, image
+		domain, path = Hub, image
 	}
-	if domain == hub && !strings.Contains(path, "/") {
+	if domain == Hub && !strings.Contains(path, "/") {
 		path = hubLibrary + path
 	}
 	return domain, path
