@@ -14,6 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/cmd/burstlet/access"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/cmd/burstlet/health"
 	"github.com/burstlet/burstlet/provider/approver"
 )
 
@@ -159,14 +160,14 @@ func approveCertificates(ctx context.Context, server *rest.Config, f approveFlag
 	if err != nil {
 		return err
 	}
-	states := newHealth(nil)
-	states.checks = []check{approving{a}}
-	states.metrics = promhttp.HandlerFor(
-		prometheus.Gatherers{processMetrics(), states.bounds(), registry}, promhttp.HandlerOpts{},
+	states := health.New()
+	states.Checks = []health.Check{approving{a}}
+	states.Metrics = promhttp.HandlerFor(
+		prometheus.Gatherers{health.ProcessMetrics(programVersion()), states.Bounds(), registry}, promhttp.HandlerOpts{},
 	)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	served, err := states.serve(ctx, f.healthzBindAddress, f.healthzPort)
+	served, err := states.Serve(ctx, f.healthzBindAddress, f.healthzPort)
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,8 @@ func approveCertificates(ctx context.Context, server *rest.Config, f approveFlag
 // approving is the approver as /readyz shows it.
 type approving struct{ *approver.Approver }
 
-func (a approving) line() (text string, ready bool) {
+// Line implements [health.Check].
+func (a approving) Line() (text string, ready bool) {
 	if a.Ready() {
 		return "[+]approver ok\n", true
 	}

@@ -7,7 +7,7 @@
 // sets up the log.
 //
 // process.go runs the nodes of the process side by side and starts again what
-// failed; health.go tells probes how they are, heap.go keeps the process small. A node
+// failed; package health tells probes how they are, heap.go keeps the process small. A node
 // has a runner (noderunner.go): its credential (credential.go) lasts, and whenever it
 // leads, by an election or without one, it is built anew out of its parts by wire.go,
 // the only place that knows all of them, and run by node.go until its lease or the
@@ -17,7 +17,7 @@
 // wire.go and for remove_takeover.go, which ends the pods of a node that is removed.
 //
 // What is not a process of its own stands in packages: doctor, explain, the table of
-// kinds of backend (backends), the access to the API server (access).
+// kinds of backend (backends), the health port (health), the access to the API server (access).
 //
 // It is large because it is all commands and the wiring of all parts, which nothing can import.
 package main

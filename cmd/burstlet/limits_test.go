@@ -1,12 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +10,6 @@ import (
 
 	"github.com/burstlet/burstlet/backend/gate"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
-	"github.com/burstlet/burstlet/provider/bound"
-	"github.com/burstlet/burstlet/test/kit/ports"
 )
 
 // TestHeartbeatsWaitForNothing: while a node asks for more than its limit lets through,
@@ -45,46 +38,4 @@ func TestHeartbeatsWaitForNothing(t *testing.T) {
 			t.Errorf("%d renewals of the lease in 5 min, want one every 10 s", n)
 		}
 	})
-}
-
-// Whoever holds connections to the health port, or scrapes it again and again, keeps no
-// probe out.
-func TestTheHealthPortIsThereForProbes(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	h, port := newHealth(nil), ports.Free(t)
-	h.conns, h.scrapes = bound.NewConns(2), bound.NewSlots("requests", 0)
-	h.metrics = http.NotFoundHandler()
-	wait, err := h.serve(ctx, "127.0.0.1", port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-	}
-	for path, want := range map[string]int{"/healthz": 200, "/metrics": 429} {
-		resp, err := http.Get(local("http", port, path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("%s: %s, want %d", path, resp.Status, want)
-		}
-	}
-	h.metrics = nodesHandler(h.bounds(), nil)
-	h.scrapes = bound.NewSlots("requests", 1)
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	if want := `burstlet_http_refused_total{kind="connections",server="health"}`; !strings.Contains(w.Body.String(), want) {
-		t.Errorf("%s is missing in\n%s", want, w.Body)
-	}
-	http.DefaultClient.CloseIdleConnections()
-	stop()
-	if err := wait(); err != nil {
-		t.Error(err)
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/burstlet/burstlet/cmd/burstlet/access"
 	"github.com/burstlet/burstlet/cmd/burstlet/backends"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/cmd/burstlet/health"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/election"
 )
@@ -29,7 +30,7 @@ type nodeRunner struct {
 	cfg config.Configuration
 	// elections are those of the process.
 	elections *elections
-	state     *nodeState
+	state     *health.Node
 	// process has the metrics of the process.
 	process prometheus.Gatherer
 	// shared is what the backends of the process have in common.
@@ -42,7 +43,7 @@ type nodeRunner struct {
 // with leader election whenever this process leads.
 func (r *nodeRunner) run(ctx context.Context) error {
 	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", r.cfg.Node.Name))
-	r.state.set(stateStarting, nil)
+	r.state.Set(health.Starting, nil)
 	cred, err := openCredential(ctx, r.cfg)
 	if err != nil {
 		return unlessEnded(ctx, err)
@@ -72,7 +73,7 @@ func (r *nodeRunner) campaign(ctx context.Context, cred *credential) error {
 		return err
 	}
 	return elector.Run(ctx, func(ctx context.Context, held *gate.Gate) error {
-		r.state.set(stateStarting, nil)
+		r.state.Set(health.Starting, nil)
 		return r.lead(ctx, cred, held)
 	})
 }
@@ -84,8 +85,8 @@ func (r *nodeRunner) elector(cred *credential) (*election.Elector, error) {
 	}
 	return election.New(election.Config{
 		Lease: lease, Former: nodeExists(cred.config(), r.cfg.Node.Name),
-		Standby:      func(err error) { r.state.set(stateStandby, err) },
-		WithoutLease: r.state.goesOnWithoutLease,
+		Standby:      func(err error) { r.state.Set(health.Standby, err) },
+		WithoutLease: r.state.GoesOnWithoutLease,
 	})
 }
 
@@ -118,8 +119,8 @@ func (r *nodeRunner) holder() provider.Holder {
 // lead runs the node while the gate is held, then writes the statuses that are
 // left.
 func (r *nodeRunner) lead(ctx context.Context, cred *credential, held *gate.Gate) error {
-	r.state.began()
-	defer r.state.show(nil)
+	r.state.Began()
+	defer r.state.Show(nil)
 	n, err := r.wire(ctx, cred, held)
 	if err != nil {
 		return unlessEnded(ctx, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/burstlet/burstlet/backend/pause"
 	"github.com/burstlet/burstlet/cmd/burstlet/backends"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/cmd/burstlet/health"
 	"github.com/burstlet/burstlet/provider/election"
 )
 
@@ -46,7 +47,9 @@ func podNamespace() string {
 func runNodes(ctx context.Context, cfg config.Configuration) error {
 	configs := cfg.Each()
 	var errs []error
+	var names []string
 	for _, c := range configs { // what is wrong here no retry heals
+		names = append(names, c.Node.Name)
 		if _, err := engineNode(c, backend.Backend{}, nil); err != nil {
 			errs = append(errs, fmt.Errorf("configure node %s: %w", c.Node.Name, err))
 		}
@@ -54,14 +57,14 @@ func runNodes(ctx context.Context, cfg config.Configuration) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	states := newHealth(configs)
+	states := health.New(names...)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	process := processMetrics()
+	process := health.ProcessMetrics(programVersion())
 	if cfg.HealthzMetrics {
-		states.metrics = nodesHandler(prometheus.Gatherers{process, states.bounds()}, states.nodes)
+		states.Metrics = health.NodesHandler(prometheus.Gatherers{process, states.Bounds()}, states.Nodes)
 	}
-	served, err := states.serve(ctx, cfg.HealthzBindAddress, cfg.HealthzPort)
+	served, err := states.Serve(ctx, cfg.HealthzBindAddress, cfg.HealthzPort)
 	if err != nil {
 		return err
 	}
@@ -72,7 +75,7 @@ func runNodes(ctx context.Context, cfg config.Configuration) error {
 	runs := make([]func(context.Context) error, len(configs))
 	shared, elections := backends.NewShared(), newElections(id, electionAccess)
 	for i, c := range configs {
-		r := &nodeRunner{cfg: c, elections: elections, state: states.nodes[i], process: process, shared: shared}
+		r := &nodeRunner{cfg: c, elections: elections, state: states.Nodes[i], process: process, shared: shared}
 		runs[i] = r.run
 		if len(configs) > 1 {
 			runs[i] = keeper{name: c.Node.Name, state: r.state, run: r.run}.keep
@@ -112,7 +115,7 @@ func together(ctx context.Context, runs []func(context.Context) error) error {
 // keeper starts a node again when it failed.
 type keeper struct {
 	name  string
-	state *nodeState
+	state *health.Node
 	run   func(context.Context) error
 }
 
@@ -149,7 +152,7 @@ func (k keeper) failed(ctx context.Context, err error, again time.Duration) {
 	if err == nil {
 		err = errors.New("it ended by itself")
 	}
-	k.state.set(stateFailed, err)
+	k.state.Set(health.Failed, err)
 	log.G(ctx).WithField("node", k.name).WithField("pause", again).WithError(err).
 		Error("node failed; it will be started again")
 }

@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,20 +11,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/cmd/burstlet/health"
 	"github.com/burstlet/burstlet/provider/election"
-	"github.com/burstlet/burstlet/test/kit/ports"
 )
 
 var errBroken = errors.New("reach the cri backend: no such file or directory")
 
 // keeping runs a keeper whose node ends as it is told, and returns when it was
 // started, counted from the beginning.
-func keeping(t *testing.T, lives []time.Duration, end error) (starts []time.Duration, state *nodeState, err error) {
+func keeping(t *testing.T, lives []time.Duration, end error) (starts []time.Duration, state *health.Node, err error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	began := time.Now()
-	state = &nodeState{name: "n", state: stateStarting}
+	state = health.NewNode("n")
 	err = keeper{name: "n", state: state, run: func(ctx context.Context) error {
 		starts = append(starts, time.Since(began))
 		if len(starts) > len(lives) {
@@ -56,7 +53,7 @@ func TestNodeThatFailsIsStartedAgain(t *testing.T) {
 		if diff := cmp.Diff(want, pauses); diff != "" {
 			t.Errorf("pauses (-want +got):\n%s", diff)
 		}
-		if line, ready := state.line(); ready || line != "[-]node/n failed: "+errBroken.Error()+"\n" {
+		if line, ready := state.Line(); ready || line != "[-]node/n failed: "+errBroken.Error()+"\n" {
 			t.Errorf("ready %v: %s", ready, line)
 		}
 	})
@@ -64,10 +61,16 @@ func TestNodeThatFailsIsStartedAgain(t *testing.T) {
 
 func TestNodeThatEndsByItselfIsStartedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if starts, state, err := keeping(t, []time.Duration{0}, nil); len(starts) != 2 || err != nil || state.err == nil {
-			t.Errorf("starts %v, %v, state %v", starts, err, state.err)
+		if starts, state, err := keeping(t, []time.Duration{0}, nil); len(starts) != 2 || err != nil || !failed(state) {
+			t.Errorf("starts %v, %v, state %v", starts, err, state)
 		}
 	})
+}
+
+// failed is true of a node that /readyz shows with an error.
+func failed(n *health.Node) bool {
+	text, _ := n.Line()
+	return strings.Contains(text, "failed: ")
 }
 
 // What cannot be stopped is not started a second time in the same process.
@@ -82,7 +85,7 @@ func TestStuckNodeIsNotStartedAgain(t *testing.T) {
 
 func TestErrorAtTheEndIsReturned(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	err := keeper{name: "n", state: &nodeState{}, run: func(context.Context) error {
+	err := keeper{name: "n", state: health.NewNode("n"), run: func(context.Context) error {
 		stop()
 		return errBroken
 	}}.keep(ctx)
@@ -99,64 +102,6 @@ func TestTogether(t *testing.T) {
 	})
 	if !errors.Is(err, errBroken) || !errors.Is(err, ended) {
 		t.Errorf("error %v", err)
-	}
-}
-
-func TestHealth(t *testing.T) {
-	h := newHealth([]config.Configuration{{Node: config.Node{Name: "a"}}, {Node: config.Node{Name: "b"}}})
-	get := func(path string) (int, string) {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		return w.Code, w.Body.String()
-	}
-	for _, tc := range []struct {
-		a, b string
-		err  error // of b
-		code int
-		want string
-	}{
-		{stateStarting, stateRunning, nil, 503, "[-]node/a starting\n[+]node/b running\n"},
-		{stateRunning, stateFailed, errBroken, 503, "[+]node/a running\n[-]node/b failed: " + errBroken.Error() + "\n"},
-		{stateRunning, stateStandby, errBroken, 503, "[+]node/a running\n[-]node/b standby: " + errBroken.Error() + "\n"},
-		{stateStandby, stateRunning, nil, 200, "[+]node/a standby\n[+]node/b running\n"},
-	} {
-		h.nodes[0].set(tc.a, nil)
-		h.nodes[1].set(tc.b, tc.err)
-		if code, text := get("/readyz"); code != tc.code || text != tc.want {
-			t.Errorf("%s, %s: %d %q", tc.a, tc.b, code, text)
-		}
-		if code, text := get("/healthz"); code != 200 || text != "ok" {
-			t.Errorf("healthz: %d %q", code, text)
-		}
-	}
-	if code, _ := get("/pods"); code != 404 {
-		t.Errorf("another path: %d", code)
-	}
-}
-
-func TestHealthPort(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	port := ports.Free(t)
-	wait, err := newHealth(nil).serve(ctx, "127.0.0.1", port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := newHealth(nil).serve(ctx, "127.0.0.1", port); err == nil ||
-		!strings.Contains(err.Error(), "healthzPort") {
-		t.Errorf("a port that is taken: %v", err)
-	}
-	resp, err := http.Get(local("http", port, "/readyz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if _, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 200 {
-		t.Errorf("%d, %v", resp.StatusCode, err)
-	}
-	stop()
-	if err := wait(); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/burstlet/burstlet/cmd/burstlet/access"
 	"github.com/burstlet/burstlet/cmd/burstlet/backends"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/cmd/burstlet/health"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/identity"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
@@ -91,13 +92,13 @@ func (r *nodeRunner) wire(ctx context.Context, cred *credential, held *gate.Gate
 	if m.beneath, err = clientBeneath(cred, held); err != nil {
 		return nil, err
 	}
-	r.state.show(prometheus.Gatherers{cred.registry, registry})
+	r.state.Show(prometheus.Gatherers{cred.registry, registry})
 	n := &node{held: held, shutdown: r.cfg.Shutdown, away: backends.Away(r.cfg.Backend)}
 	m.identity, m.holder = id, r.holder()
 	m.cfg, m.remote, m.host = r.cfg, held.Wrap(metered.Wrap(b, calls)), host
 	m.registry, m.probes = registry, prometheus.NewRegistry()
 	m.gatherer = prometheus.Gatherers{r.process, cred.registry, registry}
-	m.running = func() { r.state.set(stateRunning, nil) }
+	m.running = func() { r.state.Set(health.Running, nil) }
 	return n, n.assemble(ctx, m)
 }
 

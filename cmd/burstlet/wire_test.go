@@ -18,6 +18,7 @@ import (
 	"github.com/burstlet/burstlet/backend/gate"
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/cmd/burstlet/health"
 	"github.com/burstlet/burstlet/test/kit/background"
 )
 
@@ -60,7 +61,7 @@ func wire(t *testing.T, held *gate.Gate, change ...func(*config.Configuration)) 
 		f(&cfg)
 	}
 	r := &nodeRunner{
-		cfg: cfg, state: &nodeState{name: "edge"}, process: prometheus.NewRegistry(), sim: &b,
+		cfg: cfg, state: health.NewNode("edge"), process: prometheus.NewRegistry(), sim: &b,
 		elections: newElections("", electionAccess),
 	}
 	var err error

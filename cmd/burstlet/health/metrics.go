@@ -1,4 +1,4 @@
-package main
+package health
 
 import (
 	"cmp"
@@ -16,13 +16,13 @@ import (
 // labelNode is the label that tells nodes of a process apart.
 const labelNode = "node"
 
-// processMetrics are those of this process, whatever its nodes do.
-func processMetrics() prometheus.Gatherer {
+// ProcessMetrics are those of this process, whatever its nodes do.
+func ProcessMetrics(version string) prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "burstlet_build_info",
 		Help:        "A metric with a constant '1' value labeled by version and the Go version that it was built with.",
-		ConstLabels: prometheus.Labels{"version": programVersion(), "goversion": runtime.Version()},
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
 	// Where memory has a limit, only what of the heap lives tells of a leak: the rest grows up to the limit.
@@ -34,9 +34,9 @@ func processMetrics() prometheus.Gatherer {
 	return registry
 }
 
-// nodesHandler serves the metrics of the process, the states of its nodes, and those
+// NodesHandler serves the metrics of the process, the states of its nodes, and those
 // of every node that it works as.
-func nodesHandler(process prometheus.Gatherer, nodes []*nodeState) http.Handler {
+func NodesHandler(process prometheus.Gatherer, nodes []*Node) http.Handler {
 	states := prometheus.NewRegistry()
 	states.MustRegister(nodeStates(nodes))
 	all := prometheus.Gatherers{process, states}
@@ -48,7 +48,7 @@ func nodesHandler(process prometheus.Gatherer, nodes []*nodeState) http.Handler 
 
 // gather returns the node's metrics, each with its name as a label; none while it does
 // not work.
-func (s *nodeState) gather() ([]*dto.MetricFamily, error) {
+func (s *Node) gather() ([]*dto.MetricFamily, error) {
 	s.mu.Lock()
 	metrics := s.metrics
 	s.mu.Unlock()
@@ -92,7 +92,7 @@ var (
 )
 
 // nodeStates shows the states when somebody asks.
-type nodeStates []*nodeState
+type nodeStates []*Node
 
 // Describe implements [prometheus.Collector].
 func (n nodeStates) Describe(ch chan<- *prometheus.Desc) {
@@ -111,7 +111,7 @@ func (n nodeStates) Collect(ch chan<- prometheus.Metric) {
 			without = 1
 		}
 		s.mu.Unlock()
-		for _, known := range []string{stateStarting, stateRunning, stateStandby, stateFailed} {
+		for _, known := range []string{Starting, Running, Standby, Failed} {
 			value := 0.0
 			if state == known {
 				value = 1

@@ -1,4 +1,4 @@
-package main
+package health
 
 import (
 	"context"
@@ -14,16 +14,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider/bound"
 )
 
 // States of a node in this process, as /readyz shows them.
 const (
-	stateStarting = "starting"
-	stateRunning  = "running"
-	stateStandby  = "standby" // another process has the node's lease
-	stateFailed   = "failed"
+	Starting = "starting"
+	Running  = "running"
+	Standby  = "standby" // another process has the node's lease
+	Failed   = "failed"
 )
 
 // Bounds of the health port, whose clients nobody knows.
@@ -36,8 +35,8 @@ const (
 	healthHeaders = 16 << 10 // bytes
 )
 
-// nodeState is what a node is doing now.
-type nodeState struct {
+// Node is what a node is doing now.
+type Node struct {
 	name string
 
 	mu    sync.Mutex
@@ -52,83 +51,90 @@ type nodeState struct {
 	metrics prometheus.Gatherer
 }
 
-func (s *nodeState) set(state string, err error) {
+// NewNode is a node that is starting.
+func NewNode(name string) *Node { return &Node{name: name, state: Starting} }
+
+// Set says what the node does now, and the error that it does that for.
+func (s *Node) Set(state string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state, s.err = state, err
-	if state == stateFailed {
+	if state == Failed {
 		s.failures++
 	}
 }
 
-func (s *nodeState) goesOnWithoutLease(does bool) {
+// GoesOnWithoutLease says whether the node's term goes on although its lease cannot be renewed.
+func (s *Node) GoesOnWithoutLease(does bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.withoutLease = does
 }
 
-// began counts a term.
-func (s *nodeState) began() {
+// Began counts a term.
+func (s *Node) Began() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.terms++
 }
 
-// show lends the node's metrics, until it is told nil.
-func (s *nodeState) show(metrics prometheus.Gatherer) {
+// Show lends the node's metrics, until it is told nil.
+func (s *Node) Show(metrics prometheus.Gatherer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.metrics = metrics
 }
 
-// line is one line of /readyz in the form of healthz checks. A node that stands by
+// Line is one line of /readyz in the form of healthz checks. A node that stands by
 // is ready: it does all that it can be asked for.
-func (s *nodeState) line() (text string, ready bool) {
+func (s *Node) Line() (text string, ready bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.err != nil:
 		return fmt.Sprintf("[-]node/%s %s: %v\n", s.name, s.state, s.err), false
-	case s.state == stateRunning, s.state == stateStandby:
+	case s.state == Running, s.state == Standby:
 		return fmt.Sprintf("[+]node/%s %s\n", s.name, s.state), true
 	}
 	return fmt.Sprintf("[-]node/%s %s\n", s.name, s.state), false
 }
 
-// check is a line of /readyz.
-type check interface {
-	line() (text string, ready bool)
+// Check is a line of /readyz.
+type Check interface {
+	Line() (text string, ready bool)
 }
 
-// health tells probes how this process is.
-type health struct {
-	nodes []*nodeState
-	// checks are what /readyz shows beside them.
-	checks []check
-	// metrics serves /metrics; nil: there is none.
-	metrics http.Handler
+// Port is the health port: it tells probes how this process is.
+type Port struct {
+	// Nodes are those of this process.
+	Nodes []*Node
+	// Checks are what /readyz shows beside them.
+	Checks []Check
+	// Metrics serves /metrics; nil: there is none.
+	Metrics http.Handler
 
 	conns   *bound.Conns
 	scrapes *bound.Slots
 }
 
-func newHealth(configs []config.Configuration) *health {
-	h := &health{conns: bound.NewConns(healthConns), scrapes: bound.NewSlots("requests", healthScrapes)}
-	for _, c := range configs {
-		h.nodes = append(h.nodes, &nodeState{name: c.Node.Name, state: stateStarting})
+// New makes the port of a process with these nodes, which are starting.
+func New(nodes ...string) *Port {
+	h := &Port{conns: bound.NewConns(healthConns), scrapes: bound.NewSlots("requests", healthScrapes)}
+	for _, name := range nodes {
+		h.Nodes = append(h.Nodes, NewNode(name))
 	}
 	return h
 }
 
-// bounds has the metrics of the port's bounds.
-func (h *health) bounds() prometheus.Gatherer {
+// Bounds has the metrics of the port's bounds.
+func (h *Port) Bounds() prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(bound.NewMetrics("health", h.conns, h.scrapes))
 	return registry
 }
 
 // scrape serves the metrics to so many at once; it is the one costly thing here.
-func (h *health) scrape(w http.ResponseWriter, r *http.Request) {
+func (h *Port) scrape(w http.ResponseWriter, r *http.Request) {
 	free, err := h.scrapes.Take()
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
@@ -136,13 +142,13 @@ func (h *health) scrape(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer free()
-	h.metrics.ServeHTTP(w, r)
+	h.Metrics.ServeHTTP(w, r)
 }
 
 // ServeHTTP answers /healthz, which is ok while the process answers at all, and
 // /readyz with all nodes, and /metrics where that is wanted.
-func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/metrics" && h.metrics != nil {
+func (h *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/metrics" && h.Metrics != nil {
 		h.scrape(w, r)
 		return
 	}
@@ -161,15 +167,15 @@ func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(text))
 }
 
-func (h *health) ready() (text string, code int) {
+func (h *Port) ready() (text string, code int) {
 	var report strings.Builder
 	code = http.StatusOK
-	checks := slices.Clone(h.checks)
-	for _, n := range h.nodes {
+	checks := slices.Clone(h.Checks)
+	for _, n := range h.Nodes {
 		checks = append(checks, n)
 	}
 	for _, c := range checks {
-		line, ready := c.line()
+		line, ready := c.Line()
 		report.WriteString(line)
 		if !ready {
 			code = http.StatusServiceUnavailable
@@ -178,9 +184,9 @@ func (h *health) ready() (text string, code int) {
 	return report.String(), code
 }
 
-// serve serves on a port, 0 for none, until the context ends; the function that it
+// Serve serves on a port, 0 for none, until the context ends; the function that it
 // returns waits for that.
-func (h *health) serve(ctx context.Context, address string, port int) (wait func() error, err error) {
+func (h *Port) Serve(ctx context.Context, address string, port int) (wait func() error, err error) {
 	if port == 0 {
 		return func() error { return nil }, nil
 	}
