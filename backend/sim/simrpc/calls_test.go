@@ -22,85 +22,31 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/intercept"
+	"github.com/burstlet/burstlet/test/kit/filled"
 )
 
-// fill sets everything in a value to something that is not zero, so that a field
-// which the wire forgets shows.
-func fill(v reflect.Value, seed int) {
+// fullOf is a value with something in every field, so that a field which the wire forgets shows.
+func fullOf[T any](t testing.TB) T {
+	t.Helper()
+	return filled.Of[T](t, kubernetesOwn)
+}
+
+// kubernetesOwn fills in what is Kubernetes' and has rules of its own.
+func kubernetesOwn(v reflect.Value) bool {
 	switch v.Interface().(type) {
 	case *corev1.Pod:
 		v.Set(reflect.ValueOf(aPod()))
-		return
 	case corev1.Container:
 		v.Set(reflect.ValueOf(aPod().Spec.Containers[0]))
-		return
 	case corev1.VolumeSource:
-		v.Set(
-			reflect.ValueOf(
-				corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Gi"))}},
-			),
-		)
-		return
+		limit := new(resource.MustParse("1Gi"))
+		v.Set(reflect.ValueOf(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: limit}}))
 	case corev1.ResourceList:
 		v.Set(reflect.ValueOf(corev1.ResourceList{"cpu": resource.MustParse("1500m")}))
-		return
-	case time.Time:
-		v.Set(reflect.ValueOf(time.Unix(1700000000+int64(seed), 123456789)))
-		return
-	}
-	switch v.Kind() {
-	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), seed+i+1)
-		}
-	case reflect.Slice:
-		fillSlice(v, seed)
-	case reflect.Map:
-		fillMap(v, seed)
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), seed)
 	default:
-		fillBasic(v, seed)
+		return false
 	}
-}
-
-func fillBasic(v reflect.Value, seed int) {
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(fmt.Sprintf("ü %d \"\n", seed))
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		v.SetInt(int64(seed) + 1)
-	case reflect.Uint8, reflect.Uint64:
-		v.SetUint(uint64(seed%200) + 1)
-	case reflect.Float64:
-		v.SetFloat(float64(seed) + 0.25)
-	default:
-		panic("fill does not know " + v.Type().String())
-	}
-}
-
-func fillSlice(v reflect.Value, seed int) {
-	v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-	for i := range 2 {
-		fill(v.Index(i), seed+i)
-	}
-}
-
-func fillMap(v reflect.Value, seed int) {
-	key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-	fill(key, seed)
-	fill(value, seed+1)
-	v.Set(reflect.MakeMap(v.Type()))
-	v.SetMapIndex(key, value)
-}
-
-func filled[T any]() T {
-	var v T
-	fill(reflect.ValueOf(&v).Elem(), 1)
-	return v
+	return true
 }
 
 func aPod() *corev1.Pod {
@@ -126,14 +72,14 @@ func aPod() *corev1.Pod {
 func TestCallsArriveWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{
-			pods: filled[[]backend.PodFacts](), vols: filled[[]backend.VolumeFacts](), facts: filled[backend.NodeFacts](),
-			kept: filled[[]backend.ImageFacts](), disk: filled[backend.FilesystemUsage](),
+			pods: fullOf[[]backend.PodFacts](t), vols: fullOf[[]backend.VolumeFacts](t), facts: fullOf[backend.NodeFacts](t),
+			kept: fullOf[[]backend.ImageFacts](t), disk: fullOf[backend.FilesystemUsage](t),
 		}
 		b := serve(t, f.backend).running("node")
 		ctx := t.Context()
-		ref, cref := filled[backend.Ref](), filled[backend.ContainerRef]()
-		launch, start, place := filled[backend.LaunchSpec](), filled[backend.ContainerSpec](), filled[backend.VolumeSpec]()
-		uids, creds, file := []types.UID{"a", "b"}, filled[[]backend.Credential](), filled[backend.VolumeFile]()
+		ref, cref := fullOf[backend.Ref](t), fullOf[backend.ContainerRef](t)
+		launch, start, place := fullOf[backend.LaunchSpec](t), fullOf[backend.ContainerSpec](t), fullOf[backend.VolumeSpec](t)
+		uids, creds, file := []types.UID{"a", "b"}, fullOf[[]backend.Credential](t), fullOf[backend.VolumeFile](t)
 		for _, tt := range []struct {
 			call func() (any, error)
 			want any
@@ -259,7 +205,7 @@ func TestNothingStaysNothing(t *testing.T) {
 func TestFieldsAreLent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := intercept.Lend(carriedFields(), nil)
-		full.Name, full.Limits = "far", filled[backend.Limits]()
+		full.Name, full.Limits = "far", fullOf[backend.Limits](t)
 		kind := reflect.TypeFor[backend.Backend]()
 		for i := range kind.NumField() {
 			field := kind.Field(i)
@@ -308,7 +254,7 @@ func TestEveryUnaryCallArrivesWhole(t *testing.T) {
 		answering := func(_ context.Context, c *intercept.Call, _ func(context.Context) error) error {
 			asked, answer = c.Args, nil
 			if c.Reply != nil {
-				fill(reflect.ValueOf(c.Reply).Elem(), 1)
+				filled.Fill(t, reflect.ValueOf(c.Reply).Elem(), kubernetesOwn)
 				answer = append(answer, c.Reply)
 			}
 			return nil
@@ -321,8 +267,8 @@ func TestEveryUnaryCallArrivesWhole(t *testing.T) {
 			}
 			var sent, got []any
 			reply, err := intercept.Invoke(t.Context(), b, m.Name, func(args []any) error {
-				for i, arg := range args {
-					fill(reflect.ValueOf(arg).Elem(), i+1)
+				for _, arg := range args {
+					filled.Fill(t, reflect.ValueOf(arg).Elem(), kubernetesOwn)
 				}
 				sent = args
 				return nil

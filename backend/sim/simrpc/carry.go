@@ -8,6 +8,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/intercept"
+	"github.com/burstlet/burstlet/backend/sim/simrpc/listing"
 )
 
 // backend lends what the server lends.
@@ -40,9 +41,9 @@ func (c *client) carry(ctx context.Context, call *intercept.Call, _ func(context
 	case nil:
 		reply = &none{}
 	case *[]backend.PodFacts:
-		reply = (*podList)(r)
+		reply = (*listing.Pods)(r)
 	case *[]backend.VolumeFacts:
-		reply = (*volumeList)(r)
+		reply = (*listing.Volumes)(r)
 	}
 	err := c.invoke(ctx, call.Name, carried(call.Args), reply)
 	if err != nil {
@@ -57,9 +58,9 @@ func carriedReply(reply any) any {
 	case nil:
 		return none{}
 	case *[]backend.PodFacts:
-		return podList(*r)
+		return listing.Pods(*r)
 	case *[]backend.VolumeFacts:
-		return volumeList(*r)
+		return listing.Volumes(*r)
 	}
 	return reply
 }

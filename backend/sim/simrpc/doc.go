@@ -9,7 +9,7 @@
 // 422 the call's own error with its class, and anything else, a broken
 // connection too, is Unavailable. JSON but for two things that are big or many:
 // a pod travels once per call, as Kubernetes' protobuf, and listings have an
-// encoding of their own (facts.go) that is an order of magnitude cheaper.
+// encoding of their own (package listing) that is an order of magnitude cheaper.
 //
 //   - A call ends on the server when its connection closes, so a context that
 //     ends at the client, or a client that is killed, ends it there too.
@@ -27,8 +27,8 @@
 // Calls of one request and one reply are carried by that table alone: a new one
 // needs nothing here. Streams are carried by hand.
 //
-// How the files fit: protocol.go is what both sides must agree on, carry.go,
-// errors.go and facts.go its encodings, listen.go the socket; server.go, serve.go and
+// How the files fit: protocol.go is what both sides must agree on, carry.go
+// and errors.go its encodings, with package listing, listen.go the socket; server.go, serve.go and
 // serve_exec.go are the far side; client.go (the connection), call.go, leave.go (the
 // permission for changes), carry.go and streams.go the near one; exec.go the frames of
 // both and forward.go both sides of a forwarded connection.

@@ -49,7 +49,7 @@ func TestStatsArriveWhole(t *testing.T) {
 		var full backend.StatsFacts
 		full.Node = &backend.Usage{}
 		numbers(full.Node)
-		p := backend.PodStats{Ref: filled[backend.Ref](), Containers: []backend.ContainerStats{{Name: "c", Attempt: 3}, {}}}
+		p := backend.PodStats{Ref: fullOf[backend.Ref](t), Containers: []backend.ContainerStats{{Name: "c", Attempt: 3}, {}}}
 		numbers(&p.Usage)
 		numbers(&p.Containers[0].Usage)
 		p.Volumes = map[string]backend.FilesystemUsage{"v": *p.Logs, "empty": {}}

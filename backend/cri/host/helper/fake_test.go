@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -149,52 +148,4 @@ func started(t testing.TB, h host.Host) *Client {
 		}
 	})
 	return c
-}
-
-// filled sets every field of a value to something of its own.
-func filled[T any](t testing.TB) T {
-	var v T
-	n := 0
-	fill(t, reflect.ValueOf(&v).Elem(), &n)
-	return v
-}
-
-func fill(t testing.TB, v reflect.Value, n *int) {
-	t.Helper()
-	*n++
-	if v.Type() == reflect.TypeFor[time.Time]() {
-		v.Set(reflect.ValueOf(time.Unix(int64(1_700_000_000+*n), 123_456_789).UTC()))
-		return
-	}
-	switch v.Kind() {
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.String:
-		v.SetString(string(rune('a'+*n%26)) + "/ü\"<\x00" + v.Type().Name())
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		v.SetInt(int64(*n) + 1<<20)
-	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
-		v.SetUint(uint64(250 + *n%6))
-	case reflect.Float64:
-		v.SetFloat(float64(*n) + .25)
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fill(t, v.Elem(), n)
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-		fill(t, v.Index(0), n)
-		fill(t, v.Index(1), n)
-	case reflect.Map:
-		v.Set(reflect.MakeMap(v.Type()))
-		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		fill(t, key, n)
-		fill(t, value, n)
-		v.SetMapIndex(key, value)
-	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i), n)
-		}
-	default:
-		t.Fatalf("a %s cannot be carried", v.Type())
-	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/fence"
 	"github.com/burstlet/burstlet/backend/wireerr"
+	"github.com/burstlet/burstlet/test/kit/filled"
 )
 
 // oneCall is an operation with an argument, as asked and as it is to arrive.
@@ -36,15 +37,16 @@ type oneCall struct {
 func noResult(err error) (any, error) { return nil, err }
 
 func everyCall(t testing.TB, zero bool) []oneCall {
-	prep, discard, volume := filled[host.Preparation](t), filled[host.Discard](t), filled[host.Volume](t)
-	pod, rotation, sweep := filled[host.PodDir](t), filled[host.Rotation](t), filled[host.Sweep](t)
-	cgroup, usage, runtimeCall := filled[host.Cgroup](t), filled[host.UsageRequest](t), filled[host.Call](t)
-	within := filled[host.FileWithin](t)
-	leader, record := filled[host.LeaderRequest](t), filled[fence.Record](t)
-	facts, prepared, used := filled[host.Facts](t), filled[host.Prepared](t), filled[host.Usage](t)
-	placed, rotated, file := filled[[]host.Placed](t), filled[[]string](t), []byte("\x00\xff\nbytes")
-	pods, evicted, evictions := filled[[]host.Known](t), filled[host.EvictedRequest](t), filled[[]host.Eviction](t)
-	discarded, took := filled[host.Discarded](t), filled[time.Duration](t)
+	prep, discard, volume := filled.Of[host.Preparation](t), filled.Of[host.Discard](t), filled.Of[host.Volume](t)
+	pod, rotation, sweep := filled.Of[host.PodDir](t), filled.Of[host.Rotation](t), filled.Of[host.Sweep](t)
+	cgroup, usage, runtimeCall := filled.Of[host.Cgroup](t), filled.Of[host.UsageRequest](t), filled.Of[host.Call](t)
+	within := filled.Of[host.FileWithin](t)
+	leader, record := filled.Of[host.LeaderRequest](t), filled.Of[fence.Record](t)
+	facts, prepared, used := filled.Of[host.Facts](t), filled.Of[host.Prepared](t), filled.Of[host.Usage](t)
+	placed, rotated, file := filled.Of[[]host.Placed](t), filled.Of[[]string](t), []byte("\x00\xff\nbytes")
+	pods, evicted := filled.Of[[]host.Known](t), filled.Of[host.EvictedRequest](t)
+	evictions := filled.Of[[]host.Eviction](t)
+	discarded, took := filled.Of[host.Discarded](t), filled.Of[time.Duration](t)
 	if zero {
 		discarded, took = host.Discarded{}, 0
 		// What is empty, nil or a pointer to zero must stay so.

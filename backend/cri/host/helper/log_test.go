@@ -15,6 +15,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/test/kit/filled"
 )
 
 func TestLogRequestArrivesWhole(t *testing.T) {
@@ -222,7 +223,7 @@ func (panicking) Read([]byte) (int, error) { panic("later") }
 // ends or is refused, come back.
 func TestSystemLogIsCarried(t *testing.T) {
 	broken := errors.New("broken")
-	want := filled[host.SystemLogRequest](t)
+	want := filled.Of[host.SystemLogRequest](t)
 	for name, tt := range map[string]struct {
 		text       io.Reader
 		open, read error

@@ -1,4 +1,4 @@
-package simrpc
+package listing
 
 import (
 	"encoding/binary"
@@ -13,17 +13,17 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-// podList and volumeList are listings in their compact form: fields one after
+// Pods and Volumes are listings in a compact form: fields one after
 // the other, numbers as varints. Words that many entries share (images, hashes,
 // namespaces) stand there once, which saves the reader the memory too.
 type (
-	podList    []backend.PodFacts
-	volumeList []backend.VolumeFacts
+	Pods    []backend.PodFacts
+	Volumes []backend.VolumeFacts
 )
 
 // MarshalBinary encodes the list.
-func (l podList) MarshalBinary() ([]byte, error) {
-	w := newFactsWriter(256 * len(l))
+func (l Pods) MarshalBinary() ([]byte, error) {
+	w := newWriter(256 * len(l))
 	w.count(len(l), l == nil)
 	for i := range l {
 		w.pod(&l[i])
@@ -32,15 +32,15 @@ func (l podList) MarshalBinary() ([]byte, error) {
 }
 
 // UnmarshalBinary decodes a list.
-func (l *podList) UnmarshalBinary(data []byte) error {
-	r := factsReader{rest: data}
+func (l *Pods) UnmarshalBinary(data []byte) error {
+	r := reader{rest: data}
 	*l = readSlice(&r, r.pod)
 	return r.end()
 }
 
 // MarshalBinary encodes the list.
-func (l volumeList) MarshalBinary() ([]byte, error) {
-	w := newFactsWriter(128 * len(l))
+func (l Volumes) MarshalBinary() ([]byte, error) {
+	w := newWriter(128 * len(l))
 	w.count(len(l), l == nil)
 	for i := range l {
 		w.ref(&l[i].Pod)
@@ -52,8 +52,8 @@ func (l volumeList) MarshalBinary() ([]byte, error) {
 }
 
 // UnmarshalBinary decodes a list.
-func (l *volumeList) UnmarshalBinary(data []byte) error {
-	r := factsReader{rest: data}
+func (l *Volumes) UnmarshalBinary(data []byte) error {
+	r := reader{rest: data}
 	*l = readSlice(&r, func(v *backend.VolumeFacts) {
 		r.ref(&v.Pod)
 		v.Name, v.Hash, v.PlacedAt = r.word(), r.word(), r.time()
@@ -61,16 +61,16 @@ func (l *volumeList) UnmarshalBinary(data []byte) error {
 	return r.end()
 }
 
-type factsWriter struct {
+type writer struct {
 	buf   []byte
 	words map[string]uint64 // 1-based
 }
 
-func newFactsWriter(size int) *factsWriter {
-	return &factsWriter{buf: make([]byte, 0, size), words: map[string]uint64{}}
+func newWriter(size int) *writer {
+	return &writer{buf: make([]byte, 0, size), words: map[string]uint64{}}
 }
 
-func (w *factsWriter) pod(p *backend.PodFacts) {
+func (w *writer) pod(p *backend.PodFacts) {
 	w.ref(&p.Ref)
 	w.bool(p.Live)
 	w.time(p.CreatedAt)
@@ -87,7 +87,7 @@ func (w *factsWriter) pod(p *backend.PodFacts) {
 	}
 }
 
-func (w *factsWriter) eviction(e *backend.Eviction) {
+func (w *writer) eviction(e *backend.Eviction) {
 	if w.bool(e != nil); e == nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (w *factsWriter) eviction(e *backend.Eviction) {
 	w.time(e.At)
 }
 
-func (w *factsWriter) container(c *backend.ContainerFacts) {
+func (w *writer) container(c *backend.ContainerFacts) {
 	w.word(c.Name)
 	w.text(c.ID)
 	w.int(int64(c.Attempt))
@@ -130,7 +130,7 @@ func (w *factsWriter) container(c *backend.ContainerFacts) {
 	w.resources(c.Resources)
 }
 
-func (w *factsWriter) ref(r *backend.Ref) {
+func (w *writer) ref(r *backend.Ref) {
 	w.text(string(r.UID))
 	w.word(r.Namespace)
 	w.text(r.Name)
@@ -138,10 +138,10 @@ func (w *factsWriter) ref(r *backend.Ref) {
 	w.text(r.ID)
 }
 
-func (w *factsWriter) uint(n uint64) { w.buf = binary.AppendUvarint(w.buf, n) }
-func (w *factsWriter) int(n int64)   { w.buf = binary.AppendVarint(w.buf, n) }
+func (w *writer) uint(n uint64) { w.buf = binary.AppendUvarint(w.buf, n) }
+func (w *writer) int(n int64)   { w.buf = binary.AppendVarint(w.buf, n) }
 
-func (w *factsWriter) bool(b bool) {
+func (w *writer) bool(b bool) {
 	n := uint64(0)
 	if b {
 		n = 1
@@ -150,7 +150,7 @@ func (w *factsWriter) bool(b bool) {
 }
 
 // count is one more than the length; 0 is nil.
-func (w *factsWriter) count(n int, isNil bool) {
+func (w *writer) count(n int, isNil bool) {
 	if isNil {
 		w.uint(0)
 		return
@@ -158,13 +158,13 @@ func (w *factsWriter) count(n int, isNil bool) {
 	w.uint(uint64(n) + 1)
 }
 
-func (w *factsWriter) text(s string) {
+func (w *writer) text(s string) {
 	w.uint(uint64(len(s)))
 	w.buf = append(w.buf, s...)
 }
 
 // word is the number of a text seen before, or 0 and the text.
-func (w *factsWriter) word(s string) {
+func (w *writer) word(s string) {
 	if n, ok := w.words[s]; ok {
 		w.uint(n)
 		return
@@ -174,14 +174,14 @@ func (w *factsWriter) word(s string) {
 	w.text(s)
 }
 
-func (w *factsWriter) texts(list []string) {
+func (w *writer) texts(list []string) {
 	w.count(len(list), list == nil)
 	for _, s := range list {
 		w.text(s)
 	}
 }
 
-func (w *factsWriter) time(t time.Time) {
+func (w *writer) time(t time.Time) {
 	w.bool(!t.IsZero())
 	if !t.IsZero() {
 		w.int(t.Unix())
@@ -191,9 +191,9 @@ func (w *factsWriter) time(t time.Time) {
 
 var errCutShort = errors.New("the listing is cut short")
 
-// factsReader reads what factsWriter wrote. After the first error it reads
+// reader reads what writer wrote. After the first error it reads
 // zeros; end returns the error.
-type factsReader struct {
+type reader struct {
 	rest  []byte
 	words []string
 	// held are the resources read before, by how they are written.
@@ -201,21 +201,21 @@ type factsReader struct {
 	err  error
 }
 
-func (r *factsReader) end() error {
+func (r *reader) end() error {
 	if r.err == nil && len(r.rest) > 0 {
 		r.fail(fmt.Errorf("%d bytes after the end of the listing", len(r.rest)))
 	}
 	return r.err
 }
 
-func (r *factsReader) fail(err error) {
+func (r *reader) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 	r.rest = nil
 }
 
-func (r *factsReader) pod(p *backend.PodFacts) {
+func (r *reader) pod(p *backend.PodFacts) {
 	r.ref(&p.Ref)
 	p.Live, p.CreatedAt, p.StoppedAt = r.bool(), r.time(), r.time()
 	p.IPs, p.HostIPs = r.texts(), r.texts()
@@ -226,7 +226,7 @@ func (r *factsReader) pod(p *backend.PodFacts) {
 	p.Containers = readSlice(r, r.container)
 }
 
-func (r *factsReader) container(c *backend.ContainerFacts) {
+func (r *reader) container(c *backend.ContainerFacts) {
 	c.Name, c.ID, c.Attempt = r.word(), r.text(), int(r.int())
 	c.Hash, c.Round, c.Image, c.ImageID = r.word(), int(r.int()), r.word(), r.word()
 	c.CreatedAt, c.StartedAt, c.FinishedAt = r.time(), r.time(), r.time()
@@ -243,12 +243,12 @@ func (r *factsReader) container(c *backend.ContainerFacts) {
 	c.Resources = r.resources()
 }
 
-func (r *factsReader) ref(ref *backend.Ref) {
+func (r *reader) ref(ref *backend.Ref) {
 	ref.UID, ref.Namespace, ref.Name = types.UID(r.text()), r.word(), r.text()
 	ref.Attempt, ref.ID = int(r.int()), r.text()
 }
 
-func (r *factsReader) uint() uint64 {
+func (r *reader) uint() uint64 {
 	n, size := binary.Uvarint(r.rest)
 	if size <= 0 {
 		r.fail(errCutShort)
@@ -258,7 +258,7 @@ func (r *factsReader) uint() uint64 {
 	return n
 }
 
-func (r *factsReader) int() int64 {
+func (r *reader) int() int64 {
 	n, size := binary.Varint(r.rest)
 	if size <= 0 {
 		r.fail(errCutShort)
@@ -268,9 +268,9 @@ func (r *factsReader) int() int64 {
 	return n
 }
 
-func (r *factsReader) bool() bool { return r.uint() == 1 }
+func (r *reader) bool() bool { return r.uint() == 1 }
 
-func (r *factsReader) text() string {
+func (r *reader) text() string {
 	n := r.uint()
 	if n > uint64(len(r.rest)) {
 		r.fail(errCutShort)
@@ -281,7 +281,7 @@ func (r *factsReader) text() string {
 	return s
 }
 
-func (r *factsReader) word() string {
+func (r *reader) word() string {
 	n := r.uint()
 	switch {
 	case n == 0:
@@ -295,11 +295,11 @@ func (r *factsReader) word() string {
 	return r.words[n-1]
 }
 
-func (r *factsReader) texts() []string {
+func (r *reader) texts() []string {
 	return readSlice(r, func(s *string) { *s = r.text() })
 }
 
-func (r *factsReader) time() time.Time {
+func (r *reader) time() time.Time {
 	if !r.bool() {
 		return time.Time{}
 	}
@@ -312,7 +312,7 @@ func (r *factsReader) time() time.Time {
 }
 
 // readSlice reads a count and so many elements.
-func readSlice[T any](r *factsReader, read func(*T)) []T {
+func readSlice[T any](r *reader, read func(*T)) []T {
 	n := r.uint()
 	if n == 0 {
 		return nil

@@ -1,4 +1,4 @@
-package simrpc
+package listing
 
 import (
 	"slices"
@@ -9,12 +9,12 @@ import (
 
 // resources writes what a container is held to. Many containers are held to the
 // same: that stands in a listing once, and in the reader's memory too.
-func (w *factsWriter) resources(r *corev1.ResourceRequirements) {
+func (w *writer) resources(r *corev1.ResourceRequirements) {
 	w.bool(r != nil)
 	if r == nil {
 		return
 	}
-	one := factsWriter{words: map[string]uint64{}}
+	one := writer{words: map[string]uint64{}}
 	for _, list := range []corev1.ResourceList{r.Requests, r.Limits} {
 		names := make([]string, 0, len(list))
 		for name := range list {
@@ -36,7 +36,7 @@ func (w *factsWriter) resources(r *corev1.ResourceRequirements) {
 	w.word(string(one.buf))
 }
 
-func (r *factsReader) resources() *corev1.ResourceRequirements {
+func (r *reader) resources() *corev1.ResourceRequirements {
 	if !r.bool() {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (r *factsReader) resources() *corev1.ResourceRequirements {
 	if known := r.held[word]; known != nil || r.err != nil {
 		return known
 	}
-	one := factsReader{rest: []byte(word)}
+	one := reader{rest: []byte(word)}
 	held := &corev1.ResourceRequirements{Requests: one.amounts(), Limits: one.amounts()}
 	held.Claims = readSlice(&one, func(c *corev1.ResourceClaim) { c.Name, c.Request = one.text(), one.text() })
 	if err := one.end(); err != nil {
@@ -58,7 +58,7 @@ func (r *factsReader) resources() *corev1.ResourceRequirements {
 	return held
 }
 
-func (r *factsReader) amounts() corev1.ResourceList {
+func (r *reader) amounts() corev1.ResourceList {
 	type amount struct {
 		name  corev1.ResourceName
 		value resource.Quantity
