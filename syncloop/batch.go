@@ -2,10 +2,6 @@ package syncloop
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/containerd/log"
@@ -38,62 +34,17 @@ func (w *worker) begin(ctx context.Context, in *plan.Input, p plan.Plan) {
 		w.mu.Unlock()
 	}
 	x := w.loop.executor(w.ref.UID, in.Pod)
-	x.pulled = w.start.pulled
+	x.Pulled = w.start.pulled
 	w.loop.goWork(func() {
 		defer w.later(func(context.Context) {
 			cancel()
 			w.batch = nil
 		})
 		defer w.loop.cfg.Metrics.worked(&p, time.Now())
-		todo := plan.Stages(p.Actions)
-		for i, stage := range todo {
-			if soft.Err() != nil && p.Termination == nil {
-				return // the pod is to end: what was planned for its life is void
-			}
-			lookup := x.startLookup(soft, todo[i+1:])
-			results := runStage(ctx, soft, stage, x)
-			holds := int(x.holds.Swap(0))
+		x.Run(ctx, soft, &p, func(results []plan.Result, holds int) {
 			w.later(func(ctx context.Context) { w.record(ctx, results, holds) })
-			failed := slices.ContainsFunc(results, func(r plan.Result) bool { return r.Err != nil && first(r.Action) })
-			if x.lookedUp = lookup.end(failed); failed {
-				return
-			}
-		}
+		})
 	})
-}
-
-// runStage runs the actions of a stage beside each other. Results are in the order of
-// the actions.
-func runStage(ctx, soft context.Context, stage []plan.Action, x *executor) []plan.Result {
-	results := make([]plan.Result, len(stage))
-	var beside sync.WaitGroup
-	for i, a := range stage[1:] {
-		beside.Go(func() { results[i+1] = runSafely(ctx, soft, a, x) })
-	}
-	results[0] = runSafely(ctx, soft, stage[0], x)
-	beside.Wait()
-	return results
-}
-
-// first is true for actions without which those after them cannot be.
-func first(a plan.Action) bool {
-	switch a.(type) {
-	case plan.Launch, plan.PlaceVolume, plan.ResizeContainer:
-		return true
-	}
-	return false
-}
-
-// runSafely turns a panic into an error: one bad pod must not take the node down.
-func runSafely(ctx, soft context.Context, a plan.Action, x *executor) (r plan.Result) {
-	defer func() {
-		if p := recover(); p != nil {
-			log.G(ctx).WithField("stack", string(debug.Stack())).Error("an action panicked")
-			r = plan.Result{Action: a, Err: fmt.Errorf("%s: panic: %v", a, p)}
-		}
-		r.At = time.Now()
-	}()
-	return x.run(ctx, soft, a)
 }
 
 // record notes the results of a stage and asks for facts from after it.

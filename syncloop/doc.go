@@ -10,8 +10,8 @@
 // The Loop only dispatches; it never calls the remote. One worker per pod UID
 // owns all that is known of that pod: it gathers one [plan.Input], asks [plan.Decide]
 // what to do, reports the status, keeps the hooks and probes running that the plan
-// names, and executes the actions, one batch at a time. What is decided stands in
-// package plan, which is pure; everything with a goroutine, a clock or a lock is here.
+// names, and has the actions executed (package execute), one batch at a time. What is
+// decided stands in package plan, which is pure.
 //
 // A UID goes syncing -> terminating -> terminated and never back:
 //

@@ -17,6 +17,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/eviction"
+	"github.com/burstlet/burstlet/syncloop/execute"
 	"github.com/burstlet/burstlet/syncloop/hooks"
 	"github.com/burstlet/burstlet/syncloop/imagegc"
 	"github.com/burstlet/burstlet/syncloop/images"
@@ -435,12 +436,12 @@ func (l *Loop) hostIPs() []string {
 	return l.cfg.HostIPs()
 }
 
-// executor returns what a pod's actions act with.
-func (l *Loop) executor(uid types.UID, pod *corev1.Pod) *executor {
-	return &executor{
-		backend: l.cfg.Backend, images: l.images, full: l.full, resized: l.cfg.Metrics.resize.resized,
-		hold: func() { l.pleg.Hold(uid) },
-		record: func(container, kind, reason, message string) {
+// executor returns what acts for a pod.
+func (l *Loop) executor(uid types.UID, pod *corev1.Pod) *execute.Runner {
+	return &execute.Runner{
+		Backend: l.cfg.Backend, Images: l.images, Full: l.full, Resized: l.cfg.Metrics.resize.resized,
+		Hold: func() { l.pleg.Hold(uid) },
+		Record: func(container, kind, reason, message string) {
 			if pod != nil {
 				l.cfg.Events.Event(pod, container, kind, reason, message)
 			}

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/burstlet/burstlet/syncloop/images"
 	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
@@ -140,20 +139,4 @@ func waitedForRoom(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
 	})
-}
-
-// timePull returns an Event recorder for a pull, and what is called when it is over.
-func (x *executor) timePull(event images.Event) (recorder images.Event, over func()) {
-	var from time.Time
-	recorder = func(kind, reason, format string, args ...any) {
-		if reason == "Pulling" {
-			from = time.Now()
-		}
-		event(kind, reason, format, args...)
-	}
-	return recorder, func() {
-		if !from.IsZero() && x.pulled != nil {
-			x.pulled(from, time.Now())
-		}
-	}
 }

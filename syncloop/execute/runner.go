@@ -1,4 +1,4 @@
-package syncloop
+package execute
 
 import (
 	"context"
@@ -17,59 +17,59 @@ import (
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
-// executor executes actions on the backend.
-type executor struct {
-	backend backend.Backend
-	images  *images.Puller
-	// resized records each call that resizes, and how long it took.
-	resized func(ok bool, d time.Duration)
-	// pulled records when an image was pulled for the pod; nil: nobody wants to know.
-	pulled func(from, to time.Time)
-	// full reports that a pull found no room on the remote.
-	full func()
-	// record records an Event about the pod, or about the container that is named; it
+// Runner executes actions on the backend.
+type Runner struct {
+	Backend backend.Backend
+	Images  *images.Puller
+	// Resized records each call that resizes, and how long it took.
+	Resized func(ok bool, d time.Duration)
+	// Pulled records when an image was pulled for the pod; nil: nobody wants to know.
+	Pulled func(from, to time.Time)
+	// Full reports that a pull found no room on the remote.
+	Full func()
+	// Record records an Event about the pod, or about the container that is named; it
 	// does nothing for orphans.
-	record func(container, kind, reason, message string)
-	// hold keeps hints of the pod back while a call changes it; holds counts those of
+	Record func(container, kind, reason, message string)
+	// Hold keeps hints of the pod back while a call changes it; holds counts those of
 	// the stage that is under way.
-	hold  func()
+	Hold  func()
 	holds atomic.Int32
 	// lookedUp is the image that the action wants, where it was looked up before.
 	lookedUp foundImage
 }
 
 // warn records a Warning about the pod.
-func (x *executor) warn(reason, format string, args ...any) {
+func (x *Runner) warn(reason, format string, args ...any) {
 	x.about("")(corev1.EventTypeWarning, reason, format, args...)
 }
 
 // about records Events about a container.
-func (x *executor) about(container string) images.Event {
+func (x *Runner) about(container string) images.Event {
 	return func(kind, reason, format string, args ...any) {
-		x.record(container, kind, reason, fmt.Sprintf(format, args...))
+		x.Record(container, kind, reason, fmt.Sprintf(format, args...))
 	}
 }
 
 // acting notes that a call begins that changes the pod.
-func (x *executor) acting() {
+func (x *Runner) acting() {
 	x.holds.Add(1)
-	x.hold()
+	x.Hold()
 }
 
 // call gives a mutating call its own deadline. It outlives the order to end the
 // pod, not the process.
-func (x *executor) call(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := x.backend.Limits.Call
+func (x *Runner) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := x.Backend.Limits.Call
 	if limit == 0 {
 		limit = 2 * time.Minute
 	}
 	return context.WithTimeout(ctx, limit)
 }
 
-// run does an action on the remote. What is safe to end (a pull, a launch that waits
+// act does an action on the remote. What is safe to end (a pull, a launch that waits
 // for its turn) ends with soft; what makes something is left to return within its own
 // deadline.
-func (x *executor) run(ctx, soft context.Context, a plan.Action) plan.Result {
+func (x *Runner) act(ctx, soft context.Context, a plan.Action) plan.Result {
 	switch a := a.(type) {
 	case plan.Launch:
 		return x.launch(ctx, soft, a)
@@ -97,7 +97,7 @@ func (x *executor) run(ctx, soft context.Context, a plan.Action) plan.Result {
 	return plan.Result{Action: a, Err: fmt.Errorf("no action is called %q", a)}
 }
 
-func (x *executor) launch(ctx, soft context.Context, a plan.Launch) plan.Result {
+func (x *Runner) launch(ctx, soft context.Context, a plan.Launch) plan.Result {
 	if soft.Err() != nil {
 		err := backend.Errorf(backend.ErrThrottled, "%s: the pod is ending", a)
 		return plan.Result{Action: a, GivenUp: true, Err: backend.Unmade(err)}
@@ -105,13 +105,13 @@ func (x *executor) launch(ctx, soft context.Context, a plan.Launch) plan.Result 
 	ctx, cancel := x.call(ctx)
 	defer cancel()
 	x.acting()
-	r := plan.Result{Action: a, Err: x.backend.Pods.Launch(ctx, soft, a.Spec)}
+	r := plan.Result{Action: a, Err: x.Backend.Pods.Launch(ctx, soft, a.Spec)}
 	r.GivenUp = soft.Err() != nil && backend.IsUnmade(r.Err)
 	var ofContainer *backend.ContainerError
 	switch {
 	case r.GivenUp:
 	case r.Err == nil:
-		if x.backend.Containers == nil {
+		if x.Backend.Containers == nil {
 			for _, c := range a.Spec.Containers {
 				x.about(c.Container.Name)(corev1.EventTypeNormal, "Created", "Container created")
 			}
@@ -123,7 +123,7 @@ func (x *executor) launch(ctx, soft context.Context, a plan.Launch) plan.Result 
 		x.warn(r.Reason, "The backend has no room for the pod now, it stays Pending: %v", r.Err)
 	case errors.As(r.Err, &ofContainer):
 		x.failContainer(&r, a, ofContainer)
-	case errors.Is(r.Err, backend.ErrInvalid) && x.backend.Containers == nil:
+	case errors.Is(r.Err, backend.ErrInvalid) && x.Backend.Containers == nil:
 		r.Reason = plan.ReasonInvalid
 		x.warn(r.Reason, "The backend can never run this pod: %v", r.Err)
 	case errors.Is(r.Err, backend.ErrUnsupported):
@@ -138,7 +138,7 @@ func (x *executor) launch(ctx, soft context.Context, a plan.Launch) plan.Result 
 
 // failContainer records, with the kubelet's reasons, which container keeps an attempt
 // from being made.
-func (x *executor) failContainer(r *plan.Result, a plan.Launch, why *backend.ContainerError) {
+func (x *Runner) failContainer(r *plan.Result, a plan.Launch, why *backend.ContainerError) {
 	r.Reason, r.Container = why.Reason, why.Container
 	event := x.about(why.Container)
 	if images.PullFailed(why.Reason) {
@@ -153,7 +153,7 @@ func (x *executor) failContainer(r *plan.Result, a plan.Launch, why *backend.Con
 	event(corev1.EventTypeWarning, "Failed", "Error: %v", why.Err)
 }
 
-func (x *executor) start(ctx, soft context.Context, a plan.StartContainer) plan.Result {
+func (x *Runner) start(ctx, soft context.Context, a plan.StartContainer) plan.Result {
 	name := a.Spec.Container.Name
 	event := x.about(name)
 	r := plan.Result{Action: a}
@@ -164,7 +164,7 @@ func (x *executor) start(ctx, soft context.Context, a plan.StartContainer) plan.
 		}
 		if err != nil {
 			if imagegc.NoSpace(err) {
-				x.full()
+				x.Full()
 			}
 			r.Err, r.Reason, r.Unmade = err, images.Reason(err), true
 			return r
@@ -178,7 +178,7 @@ func (x *executor) start(ctx, soft context.Context, a plan.StartContainer) plan.
 	ctx, cancel := x.call(ctx)
 	defer cancel()
 	x.acting()
-	switch r.Err = x.backend.Containers.Start(ctx, a.Ref, a.Spec); {
+	switch r.Err = x.Backend.Containers.Start(ctx, a.Ref, a.Spec); {
 	case r.Err == nil:
 		event(corev1.EventTypeNormal, "Created", "Container created")
 		event(corev1.EventTypeNormal, "Started", "Container started")
@@ -197,7 +197,7 @@ func (x *executor) start(ctx, soft context.Context, a plan.StartContainer) plan.
 	return r
 }
 
-func (x *executor) stopPod(ctx context.Context, a plan.StopPod) plan.Result {
+func (x *Runner) stopPod(ctx context.Context, a plan.StopPod) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
 	if a.First {
@@ -209,7 +209,7 @@ func (x *executor) stopPod(ctx context.Context, a plan.StopPod) plan.Result {
 			x.about(name)(corev1.EventTypeNormal, "Killing", "%s", why)
 		}
 	}
-	r := plan.Result{Action: a, Err: x.backend.Pods.Stop(ctx, a.Ref, a.Grace)}
+	r := plan.Result{Action: a, Err: x.Backend.Pods.Stop(ctx, a.Ref, a.Grace)}
 	if backend.IsOtherGrace(r.Err) { // it ends
 		x.warn("OtherGracePeriod", "%v", r.Err)
 		r.Err = nil
@@ -223,10 +223,10 @@ func (x *executor) stopPod(ctx context.Context, a plan.StopPod) plan.Result {
 	return r
 }
 
-func (x *executor) removePod(ctx context.Context, a plan.RemovePod) plan.Result {
+func (x *Runner) removePod(ctx context.Context, a plan.RemovePod) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
-	return plan.Result{Action: a, Err: twice(func() error { return x.backend.Pods.Remove(ctx, a.Ref) })}
+	return plan.Result{Action: a, Err: twice(func() error { return x.Backend.Pods.Remove(ctx, a.Ref) })}
 }
 
 // twice repeats a call that succeeded at once: most remotes say NotFound the second time.
@@ -237,13 +237,13 @@ func twice(call func() error) error {
 	return call()
 }
 
-func (x *executor) removeContainer(ctx context.Context, a plan.RemoveContainer) plan.Result {
+func (x *Runner) removeContainer(ctx context.Context, a plan.RemoveContainer) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
-	return plan.Result{Action: a, Err: x.backend.Containers.Remove(ctx, a.Ref)}
+	return plan.Result{Action: a, Err: x.Backend.Containers.Remove(ctx, a.Ref)}
 }
 
-func (x *executor) stopContainer(ctx context.Context, a plan.StopContainer) plan.Result {
+func (x *Runner) stopContainer(ctx context.Context, a plan.StopContainer) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
 	if a.First {
@@ -253,13 +253,13 @@ func (x *executor) stopContainer(ctx context.Context, a plan.StopContainer) plan
 		}
 		x.about(a.Ref.Name)(corev1.EventTypeNormal, "Killing", "%s", why)
 	}
-	return plan.Result{Action: a, Err: x.backend.Containers.Stop(ctx, a.Ref, a.Grace)}
+	return plan.Result{Action: a, Err: x.Backend.Containers.Stop(ctx, a.Ref, a.Grace)}
 }
 
-func (x *executor) place(ctx context.Context, a plan.PlaceVolume) plan.Result {
+func (x *Runner) place(ctx context.Context, a plan.PlaceVolume) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
-	r := plan.Result{Action: a, Err: x.backend.Files.Place(ctx, a.Spec)}
+	r := plan.Result{Action: a, Err: x.Backend.Files.Place(ctx, a.Spec)}
 	if r.Err != nil && !errors.Is(r.Err, backend.ErrThrottled) && !errors.Is(r.Err, backend.ErrUnavailable) {
 		r.Reason = plan.ReasonFailedMount
 		x.warn(r.Reason, "MountVolume.SetUp failed for volume %q : %v", a.Spec.Name, r.Err)
@@ -267,10 +267,10 @@ func (x *executor) place(ctx context.Context, a plan.PlaceVolume) plan.Result {
 	return r
 }
 
-func (x *executor) refresh(ctx context.Context, a plan.RefreshVolumes) plan.Result {
+func (x *Runner) refresh(ctx context.Context, a plan.RefreshVolumes) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
-	r := plan.Result{Action: a, Err: x.backend.Refresh.Refresh(ctx, a.Ref, a.Volumes)}
+	r := plan.Result{Action: a, Err: x.Backend.Refresh.Refresh(ctx, a.Ref, a.Volumes)}
 	switch backend.Class(r.Err) {
 	case "", "NotFound", "Throttled", "Unavailable":
 	default:
@@ -282,20 +282,20 @@ func (x *executor) refresh(ctx context.Context, a plan.RefreshVolumes) plan.Resu
 	return r
 }
 
-func (x *executor) clear(ctx context.Context, a plan.ClearVolumes) plan.Result {
+func (x *Runner) clear(ctx context.Context, a plan.ClearVolumes) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
-	return plan.Result{Action: a, Err: twice(func() error { return x.backend.Files.Clear(ctx, a.Ref) })}
+	return plan.Result{Action: a, Err: twice(func() error { return x.Backend.Files.Clear(ctx, a.Ref) })}
 }
 
 // readEnvFiles reads each file by itself: one that is missing or odd is the matter of the
 // variables that come from it. Any other error is not, and the next try is soon.
-func (x *executor) readEnvFiles(ctx context.Context, a plan.ReadEnvFiles) plan.Result {
+func (x *Runner) readEnvFiles(ctx context.Context, a plan.ReadEnvFiles) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
 	r := plan.Result{Action: a, EnvFiles: map[resolve.EnvFile]resolve.Object[[]byte]{}}
 	for _, f := range a.Files {
-		data, err := x.backend.Files.Read(ctx, backend.VolumeFile{Pod: a.Pod, Volume: f.Volume, Path: f.Path})
+		data, err := x.Backend.Files.Read(ctx, backend.VolumeFile{Pod: a.Pod, Volume: f.Volume, Path: f.Path})
 		if err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, backend.ErrInvalid) {
 			r.Err = err
 			return r
@@ -305,12 +305,12 @@ func (x *executor) readEnvFiles(ctx context.Context, a plan.ReadEnvFiles) plan.R
 	return r
 }
 
-func (x *executor) resize(ctx context.Context, a plan.ResizeContainer) plan.Result {
+func (x *Runner) resize(ctx context.Context, a plan.ResizeContainer) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
 	start := time.Now()
-	r := plan.Result{Action: a, Err: x.backend.Resize.Resize(ctx, a.Ref, a.Spec)}
-	x.resized(r.Err == nil, time.Since(start))
+	r := plan.Result{Action: a, Err: x.Backend.Resize.Resize(ctx, a.Ref, a.Spec)}
+	x.Resized(r.Err == nil, time.Since(start))
 	switch {
 	case r.Err == nil, errors.Is(r.Err, backend.ErrThrottled), errors.Is(r.Err, backend.ErrUnavailable),
 		errors.Is(r.Err, backend.ErrNotFound): // facts will say that it has ended

@@ -1,4 +1,4 @@
-package syncloop
+package execute
 
 import (
 	"context"
@@ -31,7 +31,7 @@ type imageLookup struct {
 
 // startLookup looks up the image of the container that the next stage starts, if it
 // starts one.
-func (x *executor) startLookup(ctx context.Context, todo [][]plan.Action) imageLookup {
+func (x *Runner) startLookup(ctx context.Context, todo [][]plan.Action) imageLookup {
 	ctx, cancel := context.WithCancel(ctx)
 	s := imageLookup{cancel: cancel, found: make(chan foundImage, 1)}
 	var next plan.StartContainer
@@ -50,7 +50,7 @@ func (x *executor) startLookup(ctx context.Context, todo [][]plan.Action) imageL
 			}
 			s.found <- f
 		}()
-		f.id = x.images.Present(ctx, ofContainer(&next.Spec))
+		f.id = x.Images.Present(ctx, ofContainer(&next.Spec))
 	}()
 	return s
 }
@@ -65,14 +65,14 @@ func (s imageLookup) end(inVain bool) foundImage {
 }
 
 // image makes sure that a container's image is there, and returns its id.
-func (x *executor) image(ctx context.Context, spec *backend.ContainerSpec) (string, error) {
+func (x *Runner) image(ctx context.Context, spec *backend.ContainerSpec) (string, error) {
 	f := x.lookedUp
 	if f.id != "" && f.container == spec.Container.Name && time.Since(f.at) < lookupValidFor {
 		images.AlreadyPresent(spec.Container.Image, x.about(spec.Container.Name))
 		return f.id, nil
 	}
 	event, over := x.timePull(x.about(spec.Container.Name))
-	id, err := x.images.EnsureImageExists(ctx, ofContainer(spec), event)
+	id, err := x.Images.EnsureImageExists(ctx, ofContainer(spec), event)
 	over()
 	images.ReportFailed(err, event)
 	return id, err
@@ -87,12 +87,12 @@ func ofContainer(spec *backend.ContainerSpec) images.Wanted {
 // imageVolumes makes sure that the images which a container mounts are there, and notes
 // their ids. All are tried; the error is that of the last that failed, with its image. The
 // pulls are Events of the pod, as a volume belongs to it (kubelet: getImageVolumes).
-func (x *executor) imageVolumes(ctx context.Context, spec *backend.ContainerSpec) (image string, err error) {
+func (x *Runner) imageVolumes(ctx context.Context, spec *backend.ContainerSpec) (image string, err error) {
 	there := slices.Clone(spec.ImageVolumes) // the plan's own is not changed
 	for i := range there {
 		v := &there[i]
 		event, over := x.timePull(x.about(""))
-		id, failed := x.images.EnsureImageExists(ctx, images.Wanted{
+		id, failed := x.Images.EnsureImageExists(ctx, images.Wanted{
 			Pod: spec.Pod, Image: v.Reference, Policy: v.PullPolicy, Credentials: v.Credentials,
 		}, event)
 		over()
@@ -104,4 +104,20 @@ func (x *executor) imageVolumes(ctx context.Context, spec *backend.ContainerSpec
 	}
 	spec.ImageVolumes = there
 	return image, err
+}
+
+// timePull returns an Event recorder for a pull, and what is called when it is over.
+func (x *Runner) timePull(event images.Event) (recorder images.Event, over func()) {
+	var from time.Time
+	recorder = func(kind, reason, format string, args ...any) {
+		if reason == "Pulling" {
+			from = time.Now()
+		}
+		event(kind, reason, format, args...)
+	}
+	return recorder, func() {
+		if !from.IsZero() && x.Pulled != nil {
+			x.Pulled(from, time.Now())
+		}
+	}
 }

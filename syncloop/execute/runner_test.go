@@ -1,4 +1,4 @@
-package syncloop
+package execute
 
 import (
 	"context"
@@ -36,14 +36,14 @@ func TestAnImageThatIsNotThere(t *testing.T) {
 	}
 	launch := plan.Decide(in).Actions[0].(plan.Launch)
 	var events []string
-	x := &executor{
-		backend: backend.Backend{Pods: refusing{err: &backend.ContainerError{
+	x := &Runner{
+		Backend: backend.Backend{Pods: refusing{err: &backend.ContainerError{
 			Container: "a", Reason: "ErrImagePull", Err: errors.New("not found"),
 		}}},
-		hold:   func() {},
-		record: func(_, kind, reason, _ string) { events = append(events, kind+" "+reason) },
+		Hold:   func() {},
+		Record: func(_, kind, reason, _ string) { events = append(events, kind+" "+reason) },
 	}
-	r := x.run(t.Context(), t.Context(), launch)
+	r := x.act(t.Context(), t.Context(), launch)
 	r.At = at(1)
 	if r.Reason != "ErrImagePull" || r.Container != "a" ||
 		!slices.Equal(events, []string{"Warning Failed", "Warning Failed"}) {
@@ -81,11 +81,11 @@ func (r refusing) Launch(context.Context, context.Context, backend.LaunchSpec) e
 // as after an error.
 func TestAnotherGraceIsAWarning(t *testing.T) {
 	var events []string
-	x := &executor{
-		backend: backend.Backend{Pods: refusing{err: backend.OtherGrace(errors.New("30s, not 5s"))}},
-		record:  func(_, kind, reason, message string) { events = append(events, kind+" "+reason+": "+message) },
+	x := &Runner{
+		Backend: backend.Backend{Pods: refusing{err: backend.OtherGrace(errors.New("30s, not 5s"))}},
+		Record:  func(_, kind, reason, message string) { events = append(events, kind+" "+reason+": "+message) },
 	}
-	r := x.run(t.Context(), t.Context(), plan.StopPod{Grace: 5 * time.Second})
+	r := x.act(t.Context(), t.Context(), plan.StopPod{Grace: 5 * time.Second})
 	if r.Err != nil || !slices.Equal(events, []string{"Warning OtherGracePeriod: 30s, not 5s"}) {
 		t.Errorf("%v, %q", r.Err, events)
 	}

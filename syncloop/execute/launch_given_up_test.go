@@ -1,4 +1,4 @@
-package syncloop
+package execute
 
 import (
 	"context"
@@ -61,14 +61,14 @@ func TestALaunchIsGivenUpUntilItIsSent(t *testing.T) {
 					defer stop.Stop()
 				}
 				pods := &queuingPods{turn: 10 * time.Second, takes: tc.takes}
-				x := &executor{
-					backend: backend.Backend{Pods: pods}, hold: func() {}, record: func(string, string, string, string) {
+				x := &Runner{
+					Backend: backend.Backend{Pods: pods}, Hold: func() {}, Record: func(string, string, string, string) {
 						if tc.class != "" {
 							t.Error("it is not the pod's matter: no Event")
 						}
 					},
 				}
-				r := x.run(t.Context(), soft, plan.Launch{Spec: backend.LaunchSpec{Pod: &corev1.Pod{}}})
+				r := x.act(t.Context(), soft, plan.Launch{Spec: backend.LaunchSpec{Pod: &corev1.Pod{}}})
 				if got := backend.Class(r.Err); got != tc.class || pods.sent != tc.sent || pods.made != tc.made {
 					t.Errorf("%q (%v), sent %d times, made %d", got, r.Err, pods.sent, pods.made)
 				}

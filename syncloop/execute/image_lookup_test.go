@@ -1,4 +1,4 @@
-package syncloop
+package execute
 
 import (
 	"context"
@@ -84,9 +84,9 @@ func TestImagesThatAContainerMounts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var told []string
-				x := &executor{
-					images: images.New(store{map[string]bool{"a": true, "b": true}}, nil, 1, 0),
-					record: func(container, _, reason, _ string) { told = append(told, container+" "+reason) },
+				x := &Runner{
+					Images: images.New(store{map[string]bool{"a": true, "b": true}}, nil, 1, 0),
+					Record: func(container, _, reason, _ string) { told = append(told, container+" "+reason) },
 				}
 				spec := backend.ContainerSpec{Container: corev1.Container{Name: "c"}, ImageVolumes: slices.Clone(tt.volumes)}
 				plans := spec.ImageVolumes
@@ -132,8 +132,8 @@ func TestImageFoundAhead(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				remote := &finder{fail: tt.fail}
 				var told []string
-				x := &executor{
-					images: images.New(remote, nil, 1, 0), record: func(_, _, reason, _ string) { told = append(told, reason) },
+				x := &Runner{
+					Images: images.New(remote, nil, 1, 0), Record: func(_, _, reason, _ string) { told = append(told, reason) },
 				}
 				x.lookedUp = x.startLookup(t.Context(), tt.todo).end(false)
 				if remote.fail = nil; len(told) > 0 {
