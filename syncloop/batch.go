@@ -34,13 +34,13 @@ func (w *worker) begin(ctx context.Context, in *plan.Input, p plan.Plan) {
 		w.mu.Unlock()
 	}
 	x := w.loop.executor(w.ref.UID, in.Pod)
-	x.Pulled = w.start.pulled
+	x.Pulled = w.start.Pulled
 	w.loop.goWork(func() {
 		defer w.later(func(context.Context) {
 			cancel()
 			w.batch = nil
 		})
-		defer w.loop.cfg.Metrics.worked(&p, time.Now())
+		defer w.loop.cfg.Metrics.Worked(&p, time.Now())
 		x.Run(ctx, soft, &p, func(results []plan.Result, holds int) {
 			w.later(func(ctx context.Context) { w.record(ctx, results, holds) })
 		})

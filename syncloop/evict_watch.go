@@ -116,7 +116,7 @@ func (l *Loop) evictOver(
 		if e := eviction.OverStorage(pod, stats); e != nil &&
 			w.evict(&plan.TerminationOrder{Deadline: time.Now().Add(evictGrace), Message: e.Message}, nil) {
 			evicted = append(evicted, w)
-			l.cfg.Metrics.evicted(eviction.Signal(e.Signal))
+			l.cfg.Metrics.Evicted(eviction.Signal(e.Signal))
 			log.G(ctx).WithFields(log.Fields{"pod": pod.Namespace + "/" + pod.Name, "uid": pod.UID, "limit": e.Signal}).
 				Info("evicting a pod that is over its limit on local storage")
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/eviction"
 	"github.com/burstlet/burstlet/syncloop/imagegc"
+	"github.com/burstlet/burstlet/syncloop/metrics"
 	"github.com/burstlet/burstlet/syncloop/podsource"
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
@@ -51,7 +52,7 @@ type api struct {
 	// shutdown is how long pods have to end when their host shuts down.
 	shutdown []syncloop.ShutdownGrace
 	// metrics are those of the next engine; nil: they are shown nowhere.
-	metrics *syncloop.Metrics
+	metrics *metrics.Set
 	// shuttingDown is what the engine said last of that.
 	shuttingDown atomic.Bool
 	// endedByOthers are the pods whose phase somebody else made terminal.

@@ -19,8 +19,8 @@ func (l *Loop) newCollector() *imagegc.Collector {
 		return nil
 	}
 	return imagegc.New(imagegc.Config{
-		Store: store, Policy: *policy, Wanted: l.wantedImages, Event: l.cfg.NodeEvent, Removed: l.cfg.Metrics.imageRemoved,
-		Measured: l.cfg.Metrics.imageDisk, Listed: l.images.Listed,
+		Store: store, Policy: *policy, Wanted: l.wantedImages, Event: l.cfg.NodeEvent, Removed: l.cfg.Metrics.ImageRemoved,
+		Measured: l.cfg.Metrics.ImageDisk, Listed: l.images.Listed,
 	})
 }
 

@@ -94,7 +94,7 @@ func (l *Loop) judgeFresh(a *applicant) {
 	}
 	rejection, at := l.admitted.Judge(a.fresh, node)
 	if rejection != nil {
-		l.cfg.Metrics.refused(rejection.Reason)
+		l.cfg.Metrics.Refused(rejection.Reason)
 	}
 	delete(l.applicants, a.fresh.UID)
 	a.judge(rejection, at)

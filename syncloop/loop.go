@@ -21,6 +21,7 @@ import (
 	"github.com/burstlet/burstlet/syncloop/hooks"
 	"github.com/burstlet/burstlet/syncloop/imagegc"
 	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/metrics"
 	"github.com/burstlet/burstlet/syncloop/pleg"
 	"github.com/burstlet/burstlet/syncloop/podsource"
 	"github.com/burstlet/burstlet/syncloop/prober"
@@ -107,7 +108,7 @@ type Config struct {
 	ShuttingDown func(begun bool)
 	// NodeEvent records an Event about the node; nil records none.
 	NodeEvent func(kind, reason, message string)
-	Metrics   *Metrics
+	Metrics   *metrics.Set
 	// ProbeMetrics count the probes; nil counts nothing.
 	ProbeMetrics *prober.Metrics
 	// VirtualKubeletEvents adds virtual-kubelet's own Events about missing
@@ -179,9 +180,9 @@ func New(cfg Config) (*Loop, error) {
 		workers: map[types.UID]*worker{}, orphans: map[types.UID]uint64{}, finished: make(chan *worker), turns: newTurns(),
 	}
 	if l.cfg.Metrics == nil {
-		l.cfg.Metrics = NewMetrics(nil)
+		l.cfg.Metrics = metrics.New(nil)
 	}
-	l.cfg.Metrics.watch(l)
+	l.cfg.Metrics.Watch(metrics.Watched{Pods: l.measured, Waiting: l.turns.len, LastRelist: l.LastRelist})
 	if b.Images != nil {
 		l.images = images.New(b.Images, b.PullRecords, cfg.Pulls, b.Limits.Pull).WithNodeLogins(cfg.NodeLogins)
 	}
@@ -196,7 +197,7 @@ func New(cfg Config) (*Loop, error) {
 		period = relistHinted
 	}
 	l.pleg = pleg.New(pleg.Config{
-		Pods: b.Pods, Events: b.Events, Period: period, Observe: l.cfg.Metrics.relisted,
+		Pods: b.Pods, Events: b.Events, Period: period, Observe: l.cfg.Metrics.Relisted,
 	})
 	return l, nil
 }
@@ -269,7 +270,7 @@ func (l *Loop) goWork(f func()) { l.group.Go(f) }
 // handle passes a pod change to its worker.
 func (l *Loop) handle(ctx context.Context, change podsource.Change) {
 	pod := change.Pod
-	l.cfg.Metrics.change(change.Op)
+	l.cfg.Metrics.Change(change.Op)
 	if change.Op == podsource.Remove {
 		l.cfg.Status.Forget(pod.UID)
 		l.admitted.Leave(pod.UID)
@@ -284,7 +285,7 @@ func (l *Loop) handle(ctx context.Context, change podsource.Change) {
 	}
 	l.cfg.Status.Observe(pod)
 	if w := l.worker(pod.UID); w != nil {
-		w.start.observed(pod, time.Now(), &l.cfg.Metrics.start)
+		l.cfg.Metrics.Observed(&w.start, pod, time.Now())
 		w.update(pod, false)
 		return
 	}
@@ -390,7 +391,7 @@ func (l *Loop) all() []*worker {
 // judged before the pod source has synced and the remote was listed whole, and
 // an orphan is one only when two complete listings showed it.
 func (l *Loop) housekeep(ctx context.Context) {
-	l.cfg.Metrics.running(l.count())
+	l.cfg.Metrics.Running(l.count())
 	l.judgeAll() // the node may be known by now
 	if !l.cfg.Source.Synced() || l.pleg.Listed() == l.kept {
 		return // nor is there anything new since the last time
@@ -439,7 +440,7 @@ func (l *Loop) hostIPs() []string {
 // executor returns what acts for a pod.
 func (l *Loop) executor(uid types.UID, pod *corev1.Pod) *execute.Runner {
 	return &execute.Runner{
-		Backend: l.cfg.Backend, Images: l.images, Full: l.full, Resized: l.cfg.Metrics.resize.resized,
+		Backend: l.cfg.Backend, Images: l.images, Full: l.full, Resized: l.cfg.Metrics.Resizes.Resized,
 		Hold: func() { l.pleg.Hold(uid) },
 		Record: func(container, kind, reason, message string) {
 			if pod != nil {

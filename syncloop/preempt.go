@@ -36,7 +36,7 @@ func (l *Loop) preempt(a *applicant, node admit.Node) bool {
 	victims, lacks := l.admitted.Preempt(a.fresh, running, node)
 	for _, pod := range victims {
 		l.cfg.event(pod, corev1.EventTypeWarning, reasonPreempting, messagePreempting)
-		l.cfg.Metrics.preempted(lacks)
+		l.cfg.Metrics.Preempted(lacks)
 		l.admitted.Leave(pod.UID)
 		workers[pod.UID].preempt(plan.Grace(pod))
 	}

@@ -121,7 +121,7 @@ func (l *Loop) relieve(ctx context.Context, s *shortage, usage map[types.UID]*ba
 	}
 	eviction.Rank(pods, first.Signal, s.dedicated)
 	for i := range s.met {
-		l.cfg.Metrics.statsAged(s.met[i].Signal, time.Since(s.at))
+		l.cfg.Metrics.StatsAged(s.met[i].Signal, time.Since(s.at))
 	}
 	victim := &pods[0]
 	message, annotations := eviction.Message(victim, s.met, s.observations)
@@ -130,7 +130,7 @@ func (l *Loop) relieve(ctx context.Context, s *shortage, usage map[types.UID]*ba
 		Deadline: time.Now().Add(l.softGrace(first, victim.Pod)), Message: message, Disrupted: true,
 	}
 	if w.evict(order, annotations) {
-		l.cfg.Metrics.evicted(first.Signal)
+		l.cfg.Metrics.Evicted(first.Signal)
 		log.G(ctx).WithFields(log.Fields{
 			"pod": victim.Namespace + "/" + victim.Name, "uid": victim.UID, "signal": first.Signal,
 		}).

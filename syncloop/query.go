@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/syncloop/metrics"
 )
 
 // CouldHaveRunningContainers is true while a container of the pod may run. The
@@ -41,4 +43,14 @@ func (l *Loop) Pods() []*corev1.Pod {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
 	return pods
+}
+
+// measured yields what the workers know of their pods, for the metrics.
+func (l *Loop) measured(yield func(metrics.Pod) bool) {
+	for _, w := range l.all() {
+		pod, status, facts := w.snapshot()
+		if !yield(metrics.Pod{Pod: pod, Status: status, Facts: facts, Seen: w.seen}) {
+			return
+		}
+	}
 }

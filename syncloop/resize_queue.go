@@ -10,6 +10,7 @@ import (
 
 	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/allocation"
+	"github.com/burstlet/burstlet/syncloop/metrics"
 )
 
 // The kubelet's words for what makes it judge waiting resizes again
@@ -135,13 +136,13 @@ func (w *worker) judgeResize(node admit.Node, trigger string) (waits bool) {
 	case !admitted:
 		return false
 	case rejection == nil:
-		w.loop.cfg.Metrics.resize.allocated(r.reason, trigger)
+		w.loop.cfg.Metrics.Resizes.Allocated(r.reason, trigger)
 		r.asked, r.granted = asked, asked
 		w.enqueue()
 		return false
 	case r.reason != rejection.Reason || r.message != rejection.Message:
 		if rejection.Reason == corev1.PodReasonInfeasible && r.reason != rejection.Reason {
-			w.loop.cfg.Metrics.resize.infeasible.WithLabelValues(detailCapacity).Inc()
+			w.loop.cfg.Metrics.Resizes.Refused(metrics.DetailCapacity)
 		}
 		r.reason, r.message = rejection.Reason, rejection.Message
 		w.enqueue()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/allocation"
+	"github.com/burstlet/burstlet/syncloop/metrics"
 	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
@@ -68,7 +69,7 @@ func (w *worker) askResize(fresh bool) bool {
 	if r.asked != nil {
 		before = r.asked
 	}
-	w.loop.cfg.Metrics.resize.wanted(before, wanted)
+	w.loop.cfg.Metrics.Resizes.Wanted(before, wanted)
 	if r.since.IsZero() {
 		r.since = time.Now()
 	}
@@ -96,7 +97,7 @@ func (w *worker) keep(r *reallocation, wanted *corev1.Pod, fresh bool) {
 		}
 	}
 	r.reason, r.message = corev1.PodReasonInfeasible, unresizable(w.allocated, wanted)
-	w.loop.cfg.Metrics.resize.infeasible.WithLabelValues(detailUnsupported).Inc()
+	w.loop.cfg.Metrics.Resizes.Refused(metrics.DetailUnsupported)
 }
 
 // reallocate takes over what was allocated since; true when there is something new

@@ -118,10 +118,9 @@ func (l *Loop) followHost(ctx context.Context) {
 		log.G(ctx).Info("the host shuts down; its pods end")
 		l.closing.Store(true)
 		l.tellShutdown(true)
-		l.cfg.Metrics.shutdownStart.SetToCurrentTime()
-		l.cfg.Metrics.shutdownEnd.Set(0)
+		l.cfg.Metrics.HostShutsDown()
 		l.endGroups(ctx, l.cfg.Shutdown, leavesHost)
-		l.cfg.Metrics.shutdownEnd.SetToCurrentTime()
+		l.cfg.Metrics.HostIsEmpty()
 	}
 }
 

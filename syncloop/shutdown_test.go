@@ -20,6 +20,7 @@ import (
 	"github.com/burstlet/burstlet/backend/intercept"
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/syncloop"
+	"github.com/burstlet/burstlet/syncloop/metrics"
 )
 
 func priority(p int32) func(*corev1.Pod) {
@@ -101,7 +102,7 @@ func measuredHosts(
 ) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(t)
-		a.metrics = syncloop.NewMetrics(reg)
+		a.metrics = metrics.New(reg)
 		a.shutdown, a.remote = graces, sim.New(sim.Config{Record: true})
 		a.start(a.remote.Backend())
 		defer func() { a.stop() }()

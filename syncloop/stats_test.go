@@ -13,6 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/syncloop"
+	"github.com/burstlet/burstlet/syncloop/metrics"
 	"github.com/burstlet/burstlet/syncloop/podsource"
 	"github.com/burstlet/burstlet/test/kit/background"
 )
@@ -27,7 +28,7 @@ func measuredEngine(t *testing.T, cfg sim.Config, f func(a *api, reg *prometheus
 		b := a.remote.Backend()
 		engine, err := syncloop.New(syncloop.Config{
 			Backend: b, Source: source, Status: a, Events: a, Objects: a, Pulls: 5,
-			Node: func() syncloop.Node { return node(b) }, Metrics: syncloop.NewMetrics(reg),
+			Node: func() syncloop.Node { return node(b) }, Metrics: metrics.New(reg),
 		})
 		if err != nil {
 			t.Fatal(err)

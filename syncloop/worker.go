@@ -15,6 +15,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/eviction"
+	"github.com/burstlet/burstlet/syncloop/metrics"
 	"github.com/burstlet/burstlet/syncloop/plan"
 	"github.com/burstlet/burstlet/syncloop/pleg"
 )
@@ -55,7 +56,7 @@ type worker struct {
 	ref  backend.Ref
 	seen time.Time // when the pod was first seen
 	// start is how long the pod takes to start.
-	start startLatency
+	start metrics.PodStart
 
 	// The slot: the latest pod, and whether the API no longer has it.
 	mu      sync.Mutex
@@ -112,7 +113,7 @@ func newWorker(l *Loop, pod *corev1.Pod, ref backend.Ref) *worker {
 	w := &worker{
 		loop: l, ref: ref, pod: pod, allocated: pod, judged: pod == nil, couldRun: true, seen: time.Now(),
 	}
-	w.start.began(pod)
+	w.start.Began(pod)
 	if pod != nil {
 		w.ref = backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
 		w.memory.Status = pod.Status // only read, as all that the informer holds
@@ -208,7 +209,7 @@ func (w *worker) takeOver(in *plan.Input) {
 		return
 	}
 	w.ready = true
-	w.loop.cfg.Metrics.workerBegan(w.seen)
+	w.loop.cfg.Metrics.WorkerBegan(w.seen)
 	if in.Pod != nil && !in.Pod.CreationTimestamp.After(w.loop.started) {
 		w.memory.Adopt(in, w.loop.started)
 		in.Memory = w.memory
@@ -364,7 +365,7 @@ func (w *worker) report(ctx context.Context, in *plan.Input, p *plan.Plan, fresh
 	if w.sent && ranBefore == couldRun && reflect.DeepEqual(w.memory.Status, p.Status) {
 		return // and the old one stays: it is the one that others hold
 	}
-	w.loop.cfg.Metrics.reported(w.seen, w.memory.Status.Phase, p.Status.Phase)
+	w.loop.cfg.Metrics.Reported(w.seen, w.memory.Status.Phase, p.Status.Phase)
 	w.memory.Status, w.sent = p.Status, true
 	w.mu.Lock()
 	w.status = p.Status
@@ -385,7 +386,7 @@ func (w *worker) recordChanges(pod *corev1.Pod, now *corev1.PodStatus) {
 		evicted, annotations := w.isEvicted()
 		byHost := plan.Evicted(w.believed.Facts)
 		if byHost != nil && !evicted {
-			w.loop.cfg.Metrics.evicted(eviction.Signal(byHost.Limit))
+			w.loop.cfg.Metrics.Evicted(eviction.Signal(byHost.Limit))
 		}
 		if byHost != nil || evicted {
 			w.loop.cfg.Events.Annotated(pod, annotations, corev1.EventTypeWarning, now.Reason, now.Message)

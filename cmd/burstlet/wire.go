@@ -21,6 +21,7 @@ import (
 	"github.com/burstlet/burstlet/provider/identity"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
 	"github.com/burstlet/burstlet/syncloop"
+	"github.com/burstlet/burstlet/syncloop/metrics"
 	"github.com/burstlet/burstlet/syncloop/prober"
 	"github.com/burstlet/burstlet/syncloop/resolve/objectcache"
 )
@@ -151,7 +152,7 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 		current: func() provider.Current { return n.vk.Current() },
 		engine: syncloop.Config{
 			Objects: n.objects, NodeLogins: logins, ImageGC: imageGC(m.cfg.Images), Eviction: m.cfg.Eviction.Policy(),
-			Metrics:  syncloop.NewMetrics(m.registry),
+			Metrics:  metrics.New(m.registry),
 			Shutdown: hostShutdown(m.cfg.Backend), ShuttingDown: func(begun bool) { n.vk.SetShuttingDown(begun) },
 			ProbeMetrics: prober.NewMetrics(m.probes), VirtualKubeletEvents: m.cfg.Compatibility.VirtualKubeletEvents,
 			NodeEvent: func(kind, reason, message string) {

@@ -1,4 +1,4 @@
-package syncloop
+package metrics
 
 import (
 	"slices"
@@ -44,16 +44,16 @@ func (m *startMetrics) collectors() []prometheus.Collector {
 // interval is a time in which something lasted.
 type interval struct{ from, to time.Time }
 
-// startLatency follows the start of one pod (kubelet: PodStartupLatencyTracker).
-type startLatency struct {
+// PodStart follows the start of one pod (kubelet: PodStartupLatencyTracker).
+type PodStart struct {
 	mu sync.Mutex
 	// done is true for a pod that is measured no more, or never was.
 	done  bool
 	pulls []interval
 }
 
-// pulled notes that a pull of an image for the pod lasted so long.
-func (s *startLatency) pulled(from, to time.Time) {
+// Pulled notes that a pull of an image for the pod lasted so long.
+func (s *PodStart) Pulled(from, to time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.done {
@@ -61,16 +61,16 @@ func (s *startLatency) pulled(from, to time.Time) {
 	}
 }
 
-// began takes the pod as it was first seen: one that had begun, or waited for room in the
+// Began takes the pod as it was first seen: one that had begun, or waited for room in the
 // cluster, is not measured.
-func (s *startLatency) began(pod *corev1.Pod) {
+func (s *PodStart) Began(pod *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done = pod == nil || !pod.Status.StartTime.IsZero() || plan.Terminal(pod.Status.Phase) || waitedForRoom(pod)
 }
 
 // observed takes the pod as the API has it, and observes its start once.
-func (s *startLatency) observed(pod *corev1.Pod, now time.Time, m *startMetrics) {
+func (s *PodStart) observed(pod *corev1.Pod, now time.Time, m *startMetrics) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

@@ -1,4 +1,4 @@
-package syncloop
+package metrics
 
 import (
 	"testing"
@@ -80,10 +80,10 @@ func TestStartLatency(t *testing.T) {
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}, {Name: "b"}}, Volumes: tt.volumes},
 			Status:     tt.first,
 		}
-		var s startLatency
-		s.began(pod)
+		var s PodStart
+		s.Began(pod)
 		for _, p := range tt.pulls {
-			s.pulled(p.from, p.to)
+			s.Pulled(p.from, p.to)
 		}
 		for i, status := range tt.later {
 			pod.Status = status

@@ -1,6 +1,7 @@
-package syncloop
+package metrics
 
 import (
+	"iter"
 	"sync/atomic"
 	"time"
 
@@ -27,8 +28,29 @@ var (
 		"Number of pods that wait for a turn to be decided on.", nil, nil)
 )
 
+// Watched is what the gauges are counted of when somebody asks.
+type Watched struct {
+	// Pods are those that the engine works on.
+	Pods iter.Seq[Pod]
+	// Waiting counts pods that wait for a turn to be decided on.
+	Waiting func() int
+	// LastRelist is when the remote was last listed whole; zero if it never was.
+	LastRelist func() time.Time
+}
+
+// Pod is what the engine knows of one pod.
+type Pod struct {
+	// Pod is nil for one that the API does not have.
+	Pod *corev1.Pod
+	// Status is the one that it should have.
+	Status corev1.PodStatus
+	Facts  []backend.PodFacts
+	// Seen is when it was first seen.
+	Seen time.Time
+}
+
 // gauges show what an engine knows of the remote, counted when somebody asks.
-type gauges struct{ loop atomic.Pointer[Loop] }
+type gauges struct{ of atomic.Pointer[Watched] }
 
 // Describe names the gauges.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
@@ -45,19 +67,19 @@ func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect counts what the workers know.
 func (g *gauges) Collect(ch chan<- prometheus.Metric) {
-	l := g.loop.Load()
-	if l == nil {
+	w := g.of.Load()
+	if w == nil {
 		return
 	}
-	pods, containers := l.census()
+	pods, containers := w.census()
 	ch <- prometheus.MustNewConstMetric(runningPods, prometheus.GaugeValue, float64(pods))
 	for state, n := range containers {
 		ch <- prometheus.MustNewConstMetric(runningContainers, prometheus.GaugeValue, float64(n), stateWords[state])
 	}
-	ch <- prometheus.MustNewConstMetric(waitingWorkers, prometheus.GaugeValue, float64(l.turns.len()))
-	l.progress(time.Now()).collect(ch)
-	l.collectResizes(ch)
-	if at := l.LastRelist(); !at.IsZero() {
+	ch <- prometheus.MustNewConstMetric(waitingWorkers, prometheus.GaugeValue, float64(w.Waiting()))
+	w.progress(time.Now()).collect(ch)
+	w.collectResizes(ch)
+	if at := w.LastRelist(); !at.IsZero() {
 		ch <- prometheus.MustNewConstMetric(lastSeen, prometheus.GaugeValue, float64(at.UnixNano())/float64(time.Second))
 	}
 }
@@ -66,14 +88,13 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 var stateWords = [...]string{backend.Waiting: "created", backend.Running: "running", backend.Exited: "exited"}
 
 // census counts live pods, and containers by their state.
-func (l *Loop) census() (pods int, containers [len(stateWords)]int) {
-	for _, w := range l.all() {
-		_, _, facts := w.snapshot()
+func (w *Watched) census() (pods int, containers [len(stateWords)]int) {
+	for pod := range w.Pods {
 		live := false
-		for i := range facts {
-			live = live || facts[i].Live
-			for j := range facts[i].Containers {
-				containers[facts[i].Containers[j].State()]++
+		for i := range pod.Facts {
+			live = live || pod.Facts[i].Live
+			for j := range pod.Facts[i].Containers {
+				containers[pod.Facts[i].Containers[j].State()]++
 			}
 		}
 		if live {
@@ -104,23 +125,22 @@ func (p podProgress) collect(ch chan<- prometheus.Metric) {
 
 // progress goes over all pods. One that is unknown to the API has no phase and no
 // deadline.
-func (l *Loop) progress(now time.Time) podProgress {
+func (w *Watched) progress(now time.Time) podProgress {
 	p := podProgress{phases: map[corev1.PodPhase]int{}}
-	for _, w := range l.all() {
-		pod, status, _ := w.snapshot()
-		if pod == nil {
+	for pod := range w.Pods {
+		if pod.Pod == nil {
 			continue
 		}
-		phase := status.Phase
+		phase := pod.Status.Phase
 		if phase == "" {
 			phase = corev1.PodPending
 		}
 		p.phases[phase]++
 		switch {
-		case pod.DeletionTimestamp != nil:
-			p.overdue = max(p.overdue, now.Sub(pod.DeletionTimestamp.Time))
+		case pod.Pod.DeletionTimestamp != nil:
+			p.overdue = max(p.overdue, now.Sub(pod.Pod.DeletionTimestamp.Time))
 		case phase == corev1.PodPending:
-			p.starting = max(p.starting, now.Sub(w.seen))
+			p.starting = max(p.starting, now.Sub(pod.Seen))
 		}
 	}
 	return p

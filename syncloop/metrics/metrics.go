@@ -1,4 +1,4 @@
-package syncloop
+package metrics
 
 import (
 	"slices"
@@ -14,9 +14,9 @@ import (
 	"github.com/burstlet/burstlet/syncloop/podsource"
 )
 
-// Metrics are those of one engine, under the kubelet's names and with its buckets
+// Set is all metrics of one engine, under the kubelet's names and with its buckets
 // where it has one.
-type Metrics struct {
+type Set struct {
 	relist   prometheus.Histogram
 	interval prometheus.Histogram
 	pods     prometheus.Gauge
@@ -36,9 +36,10 @@ type Metrics struct {
 	// The host's last shutdown, in seconds since 1970; the end is 0 while it lasts.
 	shutdownStart, shutdownEnd prometheus.Gauge
 
-	start  startMetrics
-	resize resizeMetrics
-	seen   gauges
+	start startMetrics
+	// Resizes are those of resizes.
+	Resizes Resizes
+	seen    gauges
 	// lastRelist is the PLEG goroutine's own.
 	lastRelist time.Time
 }
@@ -48,10 +49,10 @@ var podStartBuckets = []float64{
 	0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600,
 }
 
-// NewMetrics registers the engine's metrics; with nil they are kept but shown
+// New registers the engine's metrics; with nil they are kept but shown
 // nowhere.
-func NewMetrics(r prometheus.Registerer) *Metrics {
-	m := &Metrics{
+func New(r prometheus.Registerer) *Set {
+	m := &Set{
 		relist: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "kubelet_pleg_relist_duration_seconds", Help: "Duration of complete listings of the remote.",
 			Buckets: prometheus.DefBuckets,
@@ -112,7 +113,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		Name: "kubelet_graceful_shutdown_end_time_seconds",
 		Help: "Last graceful shutdown end time since unix epoch in seconds",
 	})
-	m.start, m.resize = newStartMetrics(), newResizeMetrics()
+	m.start, m.Resizes = newStartMetrics(), newResizeMetrics()
 	// From 0 on, so that the first one is an increase.
 	for _, signal := range slices.Concat(eviction.Limits(), eviction.Signals()) {
 		m.evictions.WithLabelValues(string(signal))
@@ -121,7 +122,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		m.collected.WithLabelValues(why)
 	}
 	if r != nil {
-		r.MustRegister(m.resize.collectors()...)
+		r.MustRegister(m.Resizes.collectors()...)
 		r.MustRegister(m.start.collectors()...)
 		r.MustRegister(m.shutdownStart, m.shutdownEnd)
 		r.MustRegister(m.relist, m.interval, m.pods, m.changes, m.podStart, m.workerStart, m.worker, m.collected, m.evictions,
@@ -130,8 +131,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// imageDisk notes what the file system of images holds.
-func (m *Metrics) imageDisk(used, capacity uint64) {
+// ImageDisk notes what the file system of images holds.
+func (m *Set) ImageDisk(used, capacity uint64) {
 	m.disk.WithLabelValues("used").Set(float64(used))
 	m.disk.WithLabelValues("capacity").Set(float64(capacity))
 }
@@ -151,8 +152,8 @@ func rejectionWord(reason string) string {
 	return reason
 }
 
-// relisted notes a complete listing that took so long and ends now.
-func (m *Metrics) relisted(d time.Duration) {
+// Relisted notes a complete listing that took so long and ends now.
+func (m *Set) Relisted(d time.Duration) {
 	m.relist.Observe(d.Seconds())
 	now := time.Now()
 	if !m.lastRelist.IsZero() {
@@ -161,34 +162,61 @@ func (m *Metrics) relisted(d time.Duration) {
 	m.lastRelist = now
 }
 
-func (m *Metrics) running(n int)             { m.pods.Set(float64(n)) }
-func (m *Metrics) change(op podsource.Op)    { m.changes.WithLabelValues(op.String()).Inc() }
-func (m *Metrics) watch(l *Loop)             { m.seen.loop.Store(l) }
-func (m *Metrics) evicted(s eviction.Signal) { m.evictions.WithLabelValues(string(s)).Inc() }
-func (m *Metrics) refused(reason string)     { m.rejected.WithLabelValues(rejectionWord(reason)).Inc() }
-func (m *Metrics) imageRemoved(why string)   { m.collected.WithLabelValues(why).Inc() }
-func (m *Metrics) workerBegan(in time.Time)  { m.workerStart.Observe(time.Since(in).Seconds()) }
+// Watch has the gauges count what an engine knows.
+func (m *Set) Watch(w Watched) { m.seen.of.Store(&w) }
 
-// preempted notes that a pod makes room for a critical one, which lacks a resource.
-func (m *Metrics) preempted(lacks corev1.ResourceName) {
+// Observed takes a pod as the API has it, and observes its start once.
+func (m *Set) Observed(s *PodStart, pod *corev1.Pod, now time.Time) {
+	s.observed(pod, now, &m.start)
+}
+
+// HostShutsDown notes that the pods of a host that shuts down begin to end.
+func (m *Set) HostShutsDown() {
+	m.shutdownStart.SetToCurrentTime()
+	m.shutdownEnd.Set(0)
+}
+
+// HostIsEmpty notes that the pods of a host that shuts down have ended.
+func (m *Set) HostIsEmpty() { m.shutdownEnd.SetToCurrentTime() }
+
+// Running notes how many pods the engine works on.
+func (m *Set) Running(n int) { m.pods.Set(float64(n)) }
+
+// Change notes a change of a pod in the API.
+func (m *Set) Change(op podsource.Op) { m.changes.WithLabelValues(op.String()).Inc() }
+
+// Evicted notes that a pod is evicted for a signal.
+func (m *Set) Evicted(s eviction.Signal) { m.evictions.WithLabelValues(string(s)).Inc() }
+
+// Refused notes that a pod is not admitted.
+func (m *Set) Refused(reason string) { m.rejected.WithLabelValues(rejectionWord(reason)).Inc() }
+
+// ImageRemoved notes that an image was removed, and why.
+func (m *Set) ImageRemoved(why string) { m.collected.WithLabelValues(why).Inc() }
+
+// WorkerBegan notes that a pod that was first seen at a time is decided on.
+func (m *Set) WorkerBegan(seen time.Time) { m.workerStart.Observe(time.Since(seen).Seconds()) }
+
+// Preempted notes that a pod makes room for a critical one, which lacks a resource.
+func (m *Set) Preempted(lacks corev1.ResourceName) {
 	m.preempts.WithLabelValues(string(lacks)).Inc()
 }
 
-// statsAged notes how old the measurement was by which a pod is evicted.
-func (m *Metrics) statsAged(s eviction.Signal, age time.Duration) {
+// StatsAged notes how old the measurement was by which a pod is evicted.
+func (m *Set) StatsAged(s eviction.Signal, age time.Duration) {
 	m.statsAge.WithLabelValues(string(s)).Observe(max(0, age).Seconds())
 }
 
-// reported notes that a pod that was first seen at a time goes from one phase to
+// Reported notes that a pod that was first seen at a time goes from one phase to
 // another: its start is over when it runs.
-func (m *Metrics) reported(seen time.Time, old, now corev1.PodPhase) {
+func (m *Set) Reported(seen time.Time, old, now corev1.PodPhase) {
 	if (old == corev1.PodPending || old == "") && now == corev1.PodRunning {
 		m.podStart.Observe(time.Since(seen).Seconds())
 	}
 }
 
-// worked notes that the actions of a plan have ended that began at a time.
-func (m *Metrics) worked(p *plan.Plan, begun time.Time) {
+// Worked notes that the actions of a plan have ended that began at a time.
+func (m *Set) Worked(p *plan.Plan, begun time.Time) {
 	m.worker.WithLabelValues(operationOf(p)).Observe(time.Since(begun).Seconds())
 }
 

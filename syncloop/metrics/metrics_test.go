@@ -1,4 +1,4 @@
-package syncloop
+package metrics
 
 import "testing"
 

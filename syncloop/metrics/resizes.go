@@ -1,4 +1,4 @@
-package syncloop
+package metrics
 
 import (
 	"strconv"
@@ -13,10 +13,14 @@ import (
 	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
-// Why a resize is infeasible, for the metric.
+// Detail says why a resize is infeasible.
+type Detail string
+
 const (
-	detailCapacity    = "insufficient_node_allocatable"
-	detailUnsupported = "unsupported_by_backend"
+	// DetailCapacity is of one that the node has no room for.
+	DetailCapacity Detail = "insufficient_node_allocatable"
+	// DetailUnsupported is of one that the backend cannot do.
+	DetailUnsupported Detail = "unsupported_by_backend"
 )
 
 var (
@@ -26,16 +30,16 @@ var (
 		"Number of in-progress resizes for pods.", nil, nil)
 )
 
-// resizeMetrics are the kubelet's of resizes.
-type resizeMetrics struct {
+// Resizes are the kubelet's of resizes.
+type Resizes struct {
 	requested  *prometheus.CounterVec
 	duration   *prometheus.HistogramVec
 	infeasible *prometheus.CounterVec
 	accepted   *prometheus.CounterVec
 }
 
-func newResizeMetrics() resizeMetrics {
-	return resizeMetrics{
+func newResizeMetrics() Resizes {
+	return Resizes{
 		requested: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kubelet_container_requested_resizes_total",
 			Help: "Number of requested resizes, counted at the container level.",
@@ -55,24 +59,27 @@ func newResizeMetrics() resizeMetrics {
 	}
 }
 
-func (m *resizeMetrics) collectors() []prometheus.Collector {
+func (m *Resizes) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.requested, m.duration, m.infeasible, m.accepted}
 }
 
-// resized notes one call that resizes.
-func (m *resizeMetrics) resized(ok bool, d time.Duration) {
+// Resized notes one call that resizes.
+func (m *Resizes) Resized(ok bool, d time.Duration) {
 	m.duration.WithLabelValues(strconv.FormatBool(ok)).Observe(float64(d.Milliseconds()))
 }
 
-// allocated notes that a change was allocated that had waited for a reason.
-func (m *resizeMetrics) allocated(waited, trigger string) {
+// Allocated notes that a change was allocated that had waited for a reason.
+func (m *Resizes) Allocated(waited, trigger string) {
 	if waited == corev1.PodReasonDeferred {
 		m.accepted.WithLabelValues(trigger).Inc()
 	}
 }
 
-// wanted counts what a pod asks for otherwise than before.
-func (m *resizeMetrics) wanted(before, now *corev1.Pod) {
+// Refused notes that a resize is infeasible.
+func (m *Resizes) Refused(why Detail) { m.infeasible.WithLabelValues(string(why)).Inc() }
+
+// Wanted counts what a pod asks for otherwise than before.
+func (m *Resizes) Wanted(before, now *corev1.Pod) {
 	count := func(was, is []corev1.Container) {
 		for i := range was {
 			for _, x := range allocation.Amounts() {
@@ -109,14 +116,13 @@ func resizeOperation(now, before resource.Quantity) string {
 
 // collectResizes counts, as the statuses show them, the resizes that wait and that
 // are under way.
-func (l *Loop) collectResizes(ch chan<- prometheus.Metric) {
+func (w *Watched) collectResizes(ch chan<- prometheus.Metric) {
 	pending, inProgress := map[string]int{}, 0
-	for _, w := range l.all() {
-		_, status, _ := w.snapshot()
-		if c := plan.TrueCondition(&status, corev1.PodResizePending); c != nil {
+	for pod := range w.Pods {
+		if c := plan.TrueCondition(&pod.Status, corev1.PodResizePending); c != nil {
 			pending[strings.ToLower(c.Reason)]++
 		}
-		if plan.TrueCondition(&status, corev1.PodResizeInProgress) != nil {
+		if plan.TrueCondition(&pod.Status, corev1.PodResizeInProgress) != nil {
 			inProgress++
 		}
 	}
