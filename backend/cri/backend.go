@@ -11,6 +11,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/features"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
 	"github.com/burstlet/burstlet/backend/cri/stopper"
@@ -46,6 +47,7 @@ type remote struct {
 	reach            func(context.Context) error // holds the way to the host; nil: there is none to hold
 	links            func() []backend.LinkFacts  // nil on this machine
 	clock            clock
+	features         *features.Runtime
 	stopper          *stopper.Stopper
 	details          *details
 	cgroups          *cgroupTimes
@@ -53,9 +55,6 @@ type remote struct {
 	throttle         *throttle.Throttle
 	measured         measurements
 	evictions        evictions
-
-	driverMu sync.Mutex
-	driver   string // of cgroups, once known
 
 	factsMu sync.Mutex
 	facts   *host.Facts // of the host, once known
@@ -145,6 +144,7 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		hostLogs:  newHostLogs(),
 		evictions: evictions{session: a.session},
 	}
+	r.features = features.New(r.runtime, r.host, cfg.CgroupDriver)
 	r.stopper = stopper.New(runtimeStops{r.runtime})
 	return r, nil
 }

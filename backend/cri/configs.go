@@ -19,7 +19,7 @@ const pathMax = 4095
 func (r *remote) sandboxConfig(
 	ctx context.Context, pod *corev1.Pod, attempt int,
 ) (*runtimeapi.PodSandboxConfig, error) {
-	driver, err := r.cgroupDriver(ctx)
+	driver, err := r.features.CgroupDriver(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (r *remote) sandboxConfig(
 
 // podCgroup is the pod's cgroup with its limits, and the weight of its class.
 func (r *remote) podCgroup(ctx context.Context, pod *corev1.Pod) (host.Cgroup, error) {
-	driver, err := r.cgroupDriver(ctx)
+	driver, err := r.features.CgroupDriver(ctx)
 	if err != nil {
 		return host.Cgroup{}, err
 	}

@@ -2,6 +2,8 @@ package cri
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,18 +18,6 @@ import (
 
 func resources(requests, limits string) corev1.ResourceRequirements {
 	return fakecri.Resources(requests, limits)
-}
-
-func TestSystemdCgroup(t *testing.T) {
-	for config, want := range map[string]bool{
-		`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"options":{"SystemdCgroup":true}}}}}`:                        true,
-		`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"options":{}},"other":{"options":{"SystemdCgroup":true}}}}}`: false,
-		`{"systemdCgroup":true}`: true, "": false, "not json": false,
-	} {
-		if got := systemdCgroup(config); got != want {
-			t.Errorf("%s: %v", config, got)
-		}
-	}
 }
 
 // configsOf runs a pod and returns what reached the runtime.
@@ -185,6 +175,53 @@ func TestRunAsNonRoot(t *testing.T) {
 			must(t, err)
 			if got := config.Linux.SecurityContext.RunAsUser.GetValue(); got != tt.uid {
 				t.Errorf("user %d, want %d", got, tt.uid)
+			}
+		})
+	}
+}
+
+// TestContainersThatCannotBeConfigured: what is wrong with the container itself is
+// of class Invalid, which users see as CreateContainerConfigError.
+func TestContainersThatCannotBeConfigured(t *testing.T) {
+	w := newWorld(t)
+	r, _ := w.connect(t)
+	pod := testPod("u1")
+	pod.Spec.Volumes = []corev1.Volume{{
+		Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+	}}
+	ref := runPod(t, r, pod)
+	volume := r.convert.PodDir(pod.UID).Volume("scratch")
+	must(t, os.MkdirAll(volume, 0o755))
+	must(t, os.Symlink("/etc", filepath.Join(volume, "out")))
+	must(t, os.WriteFile(filepath.Join(volume, "file"), nil, 0o600))
+	for name, tt := range map[string]struct {
+		change func(*corev1.Container)
+		want   string
+	}{
+		"runAsNonRoot of a root image": {
+			func(c *corev1.Container) { c.SecurityContext = &corev1.SecurityContext{RunAsNonRoot: new(true)} },
+			"container has runAsNonRoot and image will run as root",
+		},
+		"a subPath that leads out of its volume": {
+			func(c *corev1.Container) {
+				c.VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch", SubPath: "out"}}
+			},
+			`failed to prepare subPath for a volumeMount of container "main": `,
+		},
+		"a subPath that leads through a file": {
+			func(c *corev1.Container) {
+				c.VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch", SubPath: "file/below"}}
+			},
+			`failed to prepare subPath for a volumeMount of container "main": `,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := containerSpec(pod, "main", 0)
+			tt.change(&spec.Container)
+			err := containers{r}.Start(t.Context(), ref, spec)
+			wantClass(t, err, backend.ErrInvalid)
+			if err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%q does not say %q", err, tt.want)
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/features"
 	"github.com/burstlet/burstlet/backend/cri/transport"
 	"github.com/burstlet/burstlet/backend/pause"
 )
@@ -44,7 +45,7 @@ func (e events) follow(ctx context.Context, hints chan<- types.UID) error {
 	if err != nil {
 		return err
 	}
-	if v.GetRuntimeName() == "containerd" && !atLeast(v.GetRuntimeVersion(), criEventsSince) {
+	if v.GetRuntimeName() == "containerd" && !features.AtLeast(v.GetRuntimeVersion(), criEventsSince) {
 		return e.containerdEvents(ctx, hints)
 	}
 	err = e.criEvents(ctx, hints)

@@ -38,7 +38,7 @@ func (p pods) Launch(ctx, _ context.Context, spec backend.LaunchSpec) error {
 	if err != nil {
 		return fmt.Errorf("launch pod %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
-	if err := p.supports(ctx, spec.Pod, spec.RuntimeHandler); err != nil {
+	if err := p.features.Supports(ctx, spec.Pod, spec.RuntimeHandler); err != nil {
 		return fmt.Errorf("launch pod %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
 	conf, err := p.prepareSandbox(ctx, spec.Pod, config)

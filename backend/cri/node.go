@@ -17,6 +17,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/criconfig"
+	"github.com/burstlet/burstlet/backend/cri/features"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
 	"github.com/burstlet/burstlet/backend/cri/transport"
@@ -59,7 +60,7 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 			facts.RecursiveReadOnly = append(facts.RecursiveReadOnly, h.GetName())
 		}
 	}
-	facts.UserNamespaces = userNamespaces(st)
+	facts.UserNamespaces = features.UserNamespaces(st)
 	facts.SupplementalGroupsPolicy = st.GetFeatures().GetSupplementalGroupsPolicy()
 	if err := n.describeHost(ctx, &facts); err != nil {
 		return backend.NodeFacts{}, fmt.Errorf("describe the host: %w", err)
@@ -178,7 +179,7 @@ func handlers(st *runtimeapi.StatusResponse) []string {
 	if len(out) > 0 {
 		return out
 	}
-	c := configurationOf(st)
+	c := features.ConfigurationOf(st)
 	if len(c.Containerd.Runtimes) == 0 {
 		return nil // another runtime, which does not say
 	}

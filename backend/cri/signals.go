@@ -22,7 +22,7 @@ func (s signals) Signals(ctx context.Context) (backend.SignalFacts, error) {
 	if err != nil {
 		return backend.SignalFacts{}, err
 	}
-	driver, err := s.cgroupDriver(ctx)
+	driver, err := s.features.CgroupDriver(ctx)
 	if err != nil {
 		return backend.SignalFacts{}, err
 	}

@@ -113,7 +113,7 @@ func (c containers) create(
 		return "", false, err
 	}
 	if len(spec.ImageVolumes) > 0 { // of an ephemeral container the launch knew nothing
-		if err := c.supportsImageVolumes(ctx, spec.Pod); err != nil {
+		if err := c.features.SupportsImageVolumes(ctx, spec.Pod); err != nil {
 			return "", false, err
 		}
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/transport"
 )
@@ -52,7 +54,7 @@ func (s store) used(ctx context.Context) (map[string]bool, error) {
 			out[image] = true
 		}
 	}
-	image, err := s.sandboxImage(ctx)
+	image, err := s.features.SandboxImage(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,4 +116,24 @@ func (r *remote) imageMount(ctx context.Context) (string, error) {
 		}
 	}
 	return "", backend.Errorf(backend.ErrUnsupported, "the runtime does not say where images are kept")
+}
+
+// mountedImages are the images that a container of anybody mounts. Ours say so in their
+// listing; of others the runtime is asked (kubelet: handleImageVolumes).
+func (r *remote) mountedImages(ctx context.Context, c *runtimeapi.Container) ([]string, error) {
+	if _, ours := c.GetLabels()[convert.LabelNode]; ours {
+		return strings.Split(c.GetAnnotations()[convert.AnnotationImageVolumes], ","), nil
+	}
+	reply, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
+	switch {
+	case transport.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, transport.Failed(err, "ask for the mounts of container %s", c.GetId())
+	}
+	var out []string
+	for _, m := range reply.GetStatus().GetMounts() {
+		out = append(out, m.GetImage().GetImage())
+	}
+	return out, nil
 }

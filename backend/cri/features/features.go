@@ -1,37 +1,56 @@
-package cri
+package features
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // appArmorEnabled is where the kernel says whether it enforces profiles.
 const appArmorEnabled = "/sys/module/apparmor/parameters/enabled"
 
-// supports refuses what this runtime and its host, as they are, cannot do. Errors:
+// Runtime is a container runtime with its host, asked for what they can do.
+type Runtime struct {
+	runtime    runtimeapi.RuntimeServiceClient
+	host       host.Host
+	configured string // driver of cgroups
+
+	driverMu sync.Mutex
+	driver   string // once known
+}
+
+// New is of a runtime and its host. The driver of cgroups is the configured one.
+func New(runtime runtimeapi.RuntimeServiceClient, h host.Host, driver string) *Runtime {
+	return &Runtime{runtime: runtime, host: h, configured: driver}
+}
+
+// Supports refuses what this runtime and its host, as they are, cannot do. Errors:
 // Unsupported, naming the field.
-func (r *remote) supports(ctx context.Context, pod *corev1.Pod, handler string) error {
-	if err := r.supportsAppArmor(ctx, pod); err != nil {
+func (f *Runtime) Supports(ctx context.Context, pod *corev1.Pod, handler string) error {
+	if err := f.supportsAppArmor(ctx, pod); err != nil {
 		return err
 	}
-	if err := r.supportsImageVolumes(ctx, pod); err != nil {
+	if err := f.SupportsImageVolumes(ctx, pod); err != nil {
 		return err
 	}
 	strict := convert.GroupsPolicy(pod) != runtimeapi.SupplementalGroupsPolicy_Merge
 	if !strict && !convert.OwnUsers(pod) {
 		return nil
 	}
-	st, err := r.runtime.Status(ctx, &runtimeapi.StatusRequest{})
+	st, err := f.runtime.Status(ctx, &runtimeapi.StatusRequest{})
 	if err != nil {
 		return transport.Failed(err, "ask the container runtime what it can do")
 	}
@@ -47,13 +66,13 @@ func (r *remote) supports(ctx context.Context, pod *corev1.Pod, handler string) 
 
 // supportsAppArmor refuses a profile that nothing would enforce: the runtime leaves
 // one out without a word (kubelet: appArmorAdmitHandler).
-func (r *remote) supportsAppArmor(ctx context.Context, pod *corev1.Pod) error {
+func (f *Runtime) supportsAppArmor(ctx context.Context, pod *corev1.Pod) error {
 	field := convert.AppArmorField(pod)
 	if field == "" {
 		return nil
 	}
-	enabled, err := r.host.ReadFile(ctx, appArmorEnabled, 1<<10)
-	if err != nil && !isNotExist(err) {
+	enabled, err := f.host.ReadFile(ctx, appArmorEnabled, 1<<10)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("ask the host for AppArmor: %w", err)
 	}
 	if !strings.HasPrefix(string(enabled), "Y") {
@@ -64,8 +83,8 @@ func (r *remote) supportsAppArmor(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// configuration is containerd's own, as its verbose status shows it.
-type configuration struct {
+// Configuration is containerd's own, as its verbose status shows it.
+type Configuration struct {
 	SandboxImage  string `json:"sandboxImage"`
 	SystemdCgroup bool   `json:"systemdCgroup"`
 	Containerd    struct {
@@ -78,39 +97,40 @@ type configuration struct {
 	} `json:"containerd"`
 }
 
-func configurationOf(st *runtimeapi.StatusResponse) configuration {
+// ConfigurationOf reads it from a verbose status.
+func ConfigurationOf(st *runtimeapi.StatusResponse) Configuration {
 	return parseConfiguration(st.GetInfo()["config"])
 }
 
 // parseConfiguration is empty where another runtime words it differently.
-func parseConfiguration(text string) configuration {
-	var c configuration
+func parseConfiguration(text string) Configuration {
+	var c Configuration
 	if json.Unmarshal([]byte(text), &c) != nil {
-		return configuration{}
+		return Configuration{}
 	}
 	return c
 }
 
-// sandboxImage is the image of the sandboxes' own process, which newer runtimes pin.
-func (r *remote) sandboxImage(ctx context.Context) (string, error) {
-	st, err := r.runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
+// SandboxImage is the image of the sandboxes' own process, which newer runtimes pin.
+func (f *Runtime) SandboxImage(ctx context.Context) (string, error) {
+	st, err := f.runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
 	if err != nil {
 		return "", transport.Failed(err, "ask the container runtime for its configuration")
 	}
-	return configurationOf(st).SandboxImage, nil
+	return ConfigurationOf(st).SandboxImage, nil
 }
 
 // supportsUsers refuses a user namespace that the runtime cannot make.
 func supportsUsers(pod *corev1.Pod, st *runtimeapi.StatusResponse, handler string) error {
-	if !convert.OwnUsers(pod) || slices.Contains(userNamespaces(st), handler) {
+	if !convert.OwnUsers(pod) || slices.Contains(UserNamespaces(st), handler) {
 		return nil
 	}
 	return backend.Errorf(backend.ErrUnsupported, "spec.hostUsers: the runtime's handler %q cannot make user namespaces: "+
 		"leave it out, or use containerd 2.0 or newer with runc 1.2 or newer (or crun) on a kernel of 6.3 or newer", handler)
 }
 
-// userNamespaces are the handlers that can make them.
-func userNamespaces(st *runtimeapi.StatusResponse) []string {
+// UserNamespaces are the handlers that can make them.
+func UserNamespaces(st *runtimeapi.StatusResponse) []string {
 	var out []string
 	for _, h := range st.GetRuntimeHandlers() {
 		if h.GetFeatures().GetUserNamespaces() {

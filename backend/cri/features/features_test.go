@@ -1,17 +1,16 @@
-package cri
+package features
 
 import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -84,63 +83,17 @@ func TestAppArmorThatNobodyEnforcesIsRefused(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			pod := testPod("u1")
+			pod := fakecri.Pod("u1")
 			tt.change(&pod.Spec)
-			err := (&remote{host: tt.kernel}).supports(t.Context(), pod, "")
-			if tt.want == "" {
-				must(t, err)
+			err := New(nil, tt.kernel, "").Supports(t.Context(), pod, "")
+			if !errors.Is(err, tt.class) {
+				t.Fatalf("error %v of class %q, want %q", err, backend.Class(err), backend.Class(tt.class))
+			}
+			if err == nil {
 				return
 			}
-			wantClass(t, err, tt.class)
 			if !strings.HasPrefix(err.Error(), tt.want) {
 				t.Errorf("%q does not begin with %q", err, tt.want)
-			}
-		})
-	}
-}
-
-// TestContainersThatCannotBeConfigured: what is wrong with the container itself is
-// of class Invalid, which users see as CreateContainerConfigError.
-func TestContainersThatCannotBeConfigured(t *testing.T) {
-	w := newWorld(t)
-	r, _ := w.connect(t)
-	pod := testPod("u1")
-	pod.Spec.Volumes = []corev1.Volume{{
-		Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
-	}}
-	ref := runPod(t, r, pod)
-	volume := r.convert.PodDir(pod.UID).Volume("scratch")
-	must(t, os.MkdirAll(volume, 0o755))
-	must(t, os.Symlink("/etc", filepath.Join(volume, "out")))
-	must(t, os.WriteFile(filepath.Join(volume, "file"), nil, 0o600))
-	for name, tt := range map[string]struct {
-		change func(*corev1.Container)
-		want   string
-	}{
-		"runAsNonRoot of a root image": {
-			func(c *corev1.Container) { c.SecurityContext = &corev1.SecurityContext{RunAsNonRoot: new(true)} },
-			"container has runAsNonRoot and image will run as root",
-		},
-		"a subPath that leads out of its volume": {
-			func(c *corev1.Container) {
-				c.VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch", SubPath: "out"}}
-			},
-			`failed to prepare subPath for a volumeMount of container "main": `,
-		},
-		"a subPath that leads through a file": {
-			func(c *corev1.Container) {
-				c.VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch", SubPath: "file/below"}}
-			},
-			`failed to prepare subPath for a volumeMount of container "main": `,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			spec := containerSpec(pod, "main", 0)
-			tt.change(&spec.Container)
-			err := containers{r}.Start(t.Context(), ref, spec)
-			wantClass(t, err, backend.ErrInvalid)
-			if err != nil && !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%q does not say %q", err, tt.want)
 			}
 		})
 	}

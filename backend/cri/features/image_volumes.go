@@ -1,8 +1,7 @@
-package cri
+package features
 
 import (
 	"context"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -20,14 +19,14 @@ var imageVolumesSince = map[string]struct{ image, subPath string }{
 	"cri-o":      {"1.31", "1.33"},
 }
 
-// supportsImageVolumes refuses mounts of images that the runtime cannot make. Errors:
+// SupportsImageVolumes refuses mounts of images that the runtime cannot make. Errors:
 // Unsupported, naming the field.
-func (r *remote) supportsImageVolumes(ctx context.Context, pod *corev1.Pod) error {
+func (f *Runtime) SupportsImageVolumes(ctx context.Context, pod *corev1.Pod) error {
 	image, subPath := convert.ImageMountFields(pod)
 	if image == "" {
 		return nil
 	}
-	v, err := r.runtime.Version(ctx, &runtimeapi.VersionRequest{})
+	v, err := f.runtime.Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
 		return transport.Failed(err, "ask the container runtime for its version")
 	}
@@ -40,9 +39,9 @@ func (r *remote) supportsImageVolumes(ctx context.Context, pod *corev1.Pod) erro
 		return backend.Errorf(
 			backend.ErrUnsupported, why, image, name, have, "an image", instead, imageVolumesSince[instead].image,
 		)
-	case !atLeast(have, since.image):
+	case !AtLeast(have, since.image):
 		return backend.Errorf(backend.ErrUnsupported, why, image, name, have, "an image", name, since.image)
-	case subPath != "" && !atLeast(have, since.subPath):
+	case subPath != "" && !AtLeast(have, since.subPath):
 		return backend.Errorf(
 			backend.ErrUnsupported, why, subPath, name, have, "a directory of an image", name, since.subPath,
 		)
@@ -50,28 +49,8 @@ func (r *remote) supportsImageVolumes(ctx context.Context, pod *corev1.Pod) erro
 	return nil
 }
 
-// atLeast is false for what is no version.
-func atLeast(have, want string) bool {
+// AtLeast is false for what is no version.
+func AtLeast(have, want string) bool {
 	v, err := version.ParseGeneric(have)
 	return err == nil && v.AtLeast(version.MustParseGeneric(want))
-}
-
-// mountedImages are the images that a container of anybody mounts. Ours say so in their
-// listing; of others the runtime is asked (kubelet: handleImageVolumes).
-func (r *remote) mountedImages(ctx context.Context, c *runtimeapi.Container) ([]string, error) {
-	if _, ours := c.GetLabels()[convert.LabelNode]; ours {
-		return strings.Split(c.GetAnnotations()[convert.AnnotationImageVolumes], ","), nil
-	}
-	reply, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
-	switch {
-	case transport.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, transport.Failed(err, "ask for the mounts of container %s", c.GetId())
-	}
-	var out []string
-	for _, m := range reply.GetStatus().GetMounts() {
-		out = append(out, m.GetImage().GetImage())
-	}
-	return out, nil
 }
