@@ -14,6 +14,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/features"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
+	"github.com/burstlet/burstlet/backend/cri/stats"
 	"github.com/burstlet/burstlet/backend/cri/stopper"
 	"github.com/burstlet/burstlet/backend/cri/throttle"
 	"github.com/burstlet/burstlet/backend/cri/transport"
@@ -53,7 +54,7 @@ type remote struct {
 	cgroups          *cgroupTimes
 	hostLogs         *hostLogs
 	throttle         *throttle.Throttle
-	measured         measurements
+	stats            *stats.Measurer
 	evictions        evictions
 
 	factsMu sync.Mutex
@@ -145,6 +146,11 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		evictions: evictions{session: a.session},
 	}
 	r.features = features.New(r.runtime, r.host, cfg.CgroupDriver)
+	r.stats = stats.New(stats.Sources{
+		Config: cfg, Runtime: r.runtime, Host: r.host, Convert: r.convert, Ours: r.clock.ours,
+		Attempts: r.attempts, Status: r.startedContainer, MemoryLimit: known.memoryLimit,
+		ImageMount: r.imageMount, CgroupDriver: r.features.CgroupDriver,
+	})
 	r.stopper = stopper.New(runtimeStops{r.runtime})
 	return r, nil
 }
@@ -180,8 +186,8 @@ func (r *remote) backend() *backend.Backend {
 		Forward: forwarder{r},
 		Logs:    logs{r},
 		Dial:    dialer{r},
-		Stats:   stats{r},
-		Signals: signals{r},
+		Stats:   r.stats,
+		Signals: r.stats,
 
 		Shutdown:   hostShutdown,
 		Checkpoint: checkpoints{r},

@@ -166,6 +166,13 @@ func (d *details) enforce(id string, resources *runtimeapi.LinuxContainerResourc
 	d.enforced[id] = resources
 }
 
+// memoryLimit is what the runtime holds a container to; 0 where it is not known.
+func (d *details) memoryLimit(id string) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.enforced[id].GetMemoryLimitInBytes()
+}
+
 // resize remembers what a container was resized to.
 func (d *details) resize(id string, resources corev1.ResourceRequirements) {
 	d.mu.Lock()
@@ -265,6 +272,15 @@ func (r *remote) containerStatus(ctx context.Context, c *runtimeapi.Container) (
 		return s, nil
 	}
 	return r.askContainer(ctx, c.GetId())
+}
+
+// startedContainer is the status of a container that runs, asked once. Nil
+// without an error: it has gone.
+func (r *remote) startedContainer(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
+	if status := r.details.container(id); status != nil {
+		return status, nil
+	}
+	return r.askContainer(ctx, id)
 }
 
 // askContainer asks the runtime and remembers, with the termination message. Nil without an error: not there.

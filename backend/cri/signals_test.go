@@ -23,7 +23,7 @@ func TestSignals(t *testing.T) {
 		u.MaxProcesses, u.ImagesApart, u.PodsCgroup = 100, true, &host.CgroupUsage{WorkingSet: new(uint64(20))}
 		return u, err
 	}
-	got, err := signals{r}.Signals(ctx)
+	got, err := r.stats.Signals(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestSignals(t *testing.T) {
 	h.usage = func(host.UsageRequest) (host.Usage, error) {
 		return host.Usage{}, backend.Errorf(backend.ErrUnavailable, "down")
 	}
-	if _, err := (signals{r}).Signals(ctx); backend.Class(err) != "Unavailable" {
+	if _, err := r.stats.Signals(ctx); backend.Class(err) != "Unavailable" {
 		t.Errorf("a host that is away: %v", err)
 	}
 }

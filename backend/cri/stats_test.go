@@ -74,7 +74,7 @@ func measuring(t *testing.T, pod host.PodUsage, set ...func(*fakecri.Server)) (*
 
 func measure(t *testing.T, r *remote) backend.StatsFacts {
 	t.Helper()
-	facts, err := stats{r}.Stats(t.Context())
+	facts, err := r.stats.Stats(t.Context())
 	must(t, err)
 	return facts
 }
@@ -363,13 +363,13 @@ func TestStatsErrors(t *testing.T) {
 	broken := errors.New("broken")
 	usage := h.usage
 	h.usage = func(host.UsageRequest) (host.Usage, error) { return host.Usage{}, broken }
-	if _, err := (stats{r}).Stats(t.Context()); !errors.Is(err, broken) {
+	if _, err := r.stats.Stats(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("error %v, want the host's", err)
 	}
 	h.usage = usage
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := stats{r}.Stats(ctx)
+	_, err := r.stats.Stats(ctx)
 	wantClass(t, err, backend.ErrUnavailable)
 	if len(measure(t, r).Pods) != 1 || w.fake.Calls("ListContainerStats") < 2 {
 		t.Error("after an error nothing is measured")
@@ -388,38 +388,5 @@ func TestRuntimesRateIsTaken(t *testing.T) {
 	c := measure(t, r).Pods[0].Containers[0]
 	if c.CPUNanoCores == nil || *c.CPUNanoCores != 12345 || c.MemoryAvailable == nil || *c.MemoryAvailable != 77 {
 		t.Errorf("%+v", c)
-	}
-}
-
-func TestRates(t *testing.T) {
-	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	var r rates
-	for i, step := range []struct {
-		after time.Duration
-		total uint64
-		want  *uint64
-	}{
-		{0, 1000, nil},
-		{50 * time.Millisecond, 2000, nil},                      // too short to tell
-		{time.Second, 5e8 + 1000, new(uint64(5e8))},             // since the first
-		{time.Second + time.Millisecond, 9e9, new(uint64(5e8))}, // too short: the last
-		{3 * time.Second, 25e8 + 1000, new(uint64(1e9))},        // of late
-		{4 * time.Second, 10, nil},                              // went back
-		{5 * time.Second, 1010, new(uint64(1000))},
-	} {
-		r.begin()
-		got := r.rate("x", noon.Add(step.after), &step.total)
-		r.end()
-		if diff := cmp.Diff(step.want, got); diff != "" {
-			t.Errorf("step %d: %s", i, diff)
-		}
-	}
-	if got := r.rate("unknown", noon, nil); got != nil {
-		t.Errorf("an unknown counter grows by %d", *got)
-	}
-	r.begin()
-	r.end()
-	if len(r.samples) != 0 {
-		t.Error("a counter that is gone is remembered")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/stats"
 	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
@@ -101,7 +102,7 @@ func (s store) Disk(ctx context.Context) (backend.FilesystemUsage, error) {
 	if err != nil {
 		return backend.FilesystemUsage{}, fmt.Errorf("measure the file system of images: %w", err)
 	}
-	return filesystem(usage.Images), nil
+	return stats.Filesystem(usage.Images), nil
 }
 
 // imageMount is a path on the file system of images.

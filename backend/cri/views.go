@@ -12,6 +12,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/stats"
 	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
@@ -123,6 +124,19 @@ func group(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Containe
 		})
 	}
 	return views, nil
+}
+
+// attempts are all attempts of this node, for package stats.
+func (r *remote) attempts(ctx context.Context) ([]stats.Attempt, error) {
+	views, err := r.views(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	out := make([]stats.Attempt, len(views))
+	for i, v := range views {
+		out[i] = stats.Attempt{Ref: v.ref, Sandbox: v.sandbox, Ready: v.ready(), Containers: v.containers}
+	}
+	return out, nil
 }
 
 // split parts the views of one pod into those of the attempt and the others.

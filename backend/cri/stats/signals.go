@@ -1,4 +1,4 @@
-package cri
+package stats
 
 import (
 	"context"
@@ -9,30 +9,27 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
-// signals implements [backend.Signals].
-type signals struct{ *remote }
-
 // Signals makes one host operation, which walks no pod's directories. What else it needs to
 // know it asks once.
-func (s signals) Signals(ctx context.Context) (backend.SignalFacts, error) {
+func (s *Measurer) Signals(ctx context.Context) (backend.SignalFacts, error) {
 	if ctx.Err() != nil { // on this machine nothing of what follows waits
 		return backend.SignalFacts{}, fmt.Errorf("measure the host: %w", context.Cause(ctx))
 	}
-	images, err := stats(s).imagesPath(ctx)
+	images, err := s.imagesPath(ctx)
 	if err != nil {
 		return backend.SignalFacts{}, err
 	}
-	driver, err := s.features.CgroupDriver(ctx)
+	driver, err := s.from.CgroupDriver(ctx)
 	if err != nil {
 		return backend.SignalFacts{}, err
 	}
-	u, err := s.host.Usage(ctx, host.UsageRequest{
-		Root: s.cfg.PodsDir, Images: images, PodsCgroup: convert.TopCgroup(driver, s.cfg.CgroupParent),
+	u, err := s.from.Host.Usage(ctx, host.UsageRequest{
+		Root: s.from.Config.PodsDir, Images: images, PodsCgroup: convert.TopCgroup(driver, s.from.Config.CgroupParent),
 	})
 	if err != nil {
 		return backend.SignalFacts{}, fmt.Errorf("measure the host: %w", err)
 	}
-	facts := backend.SignalFacts{Time: s.clock.ours(u.Now)}
+	facts := backend.SignalFacts{Time: s.from.Ours(u.Now)}
 	if limit, used := u.Node.MemoryLimit, u.Node.WorkingSet; limit != nil && used != nil {
 		facts.Memory = &backend.Level{Available: *limit - min(*limit, *used), Capacity: *limit}
 	}

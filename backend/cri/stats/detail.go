@@ -1,4 +1,4 @@
-package cri
+package stats
 
 import (
 	"github.com/burstlet/burstlet/backend"

@@ -1,4 +1,4 @@
-package cri
+package stats
 
 import (
 	"context"
@@ -16,6 +16,9 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/transport"
 )
+
+// boxCalls bounds the questions about sandboxes that are under way at once.
+const boxCalls = 8
 
 // measurements is what Stats remembers from one call to the next. Its zero value
 // is ready.
@@ -56,7 +59,7 @@ type measuredContainer struct {
 
 // running are the pods of the containers that run and were measured, in the order
 // of UID and attempt.
-func (s stats) running(ctx context.Context, all []*runtimeapi.ContainerStats) ([]*measuredPod, error) {
+func (s *Measurer) running(ctx context.Context, all []*runtimeapi.ContainerStats) ([]*measuredPod, error) {
 	all = slices.DeleteFunc(all, func(c *runtimeapi.ContainerStats) bool {
 		return c.GetCpu() == nil &&
 			c.GetMemory() == nil
@@ -75,7 +78,7 @@ func (s stats) running(ctx context.Context, all []*runtimeapi.ContainerStats) ([
 		if b == nil {
 			continue // gone since it was measured
 		}
-		status, err := s.startedContainer(ctx, id)
+		status, err := s.from.Status(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -99,18 +102,9 @@ func (s stats) running(ctx context.Context, all []*runtimeapi.ContainerStats) ([
 	return pods, nil
 }
 
-// startedContainer is the status of a container that runs, asked once. Nil
-// without an error: it has gone.
-func (s stats) startedContainer(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
-	if status := s.details.container(id); status != nil {
-		return status, nil
-	}
-	return s.askContainer(ctx, id)
-}
-
 // boxes are the sandboxes of containers: a measurement does not name them. Those
 // that are known already are not asked for again.
-func (s stats) boxes(ctx context.Context, all []*runtimeapi.ContainerStats) (map[string]*box, error) {
+func (s *Measurer) boxes(ctx context.Context, all []*runtimeapi.ContainerStats) (map[string]*box, error) {
 	m := &s.measured
 	m.mu.Lock()
 	before := m.boxes
@@ -122,11 +116,11 @@ func (s stats) boxes(ctx context.Context, all []*runtimeapi.ContainerStats) (map
 		}
 	}
 	if len(boxes) < len(all) {
-		views, err := s.views(ctx, "")
+		attempts, err := s.from.Attempts(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err := s.addBoxes(ctx, boxes, views); err != nil {
+		if err := s.addBoxes(ctx, boxes, attempts); err != nil {
 			return nil, err
 		}
 	}
@@ -136,27 +130,27 @@ func (s stats) boxes(ctx context.Context, all []*runtimeapi.ContainerStats) (map
 	return boxes, nil
 }
 
-// addBoxes adds the sandboxes of the containers in the views, asking for their
+// addBoxes adds the sandboxes of the containers of attempts, asking for their
 // processes a few at a time.
-func (s stats) addBoxes(ctx context.Context, boxes map[string]*box, views []*view) error {
+func (s *Measurer) addBoxes(ctx context.Context, boxes map[string]*box, attempts []Attempt) error {
 	known := map[string]*box{}
 	for _, b := range boxes {
 		known[b.ref.ID] = b
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(detailCalls)
-	for _, v := range views {
-		b := known[v.ref.ID]
+	g.SetLimit(boxCalls)
+	for _, a := range attempts {
+		b := known[a.Ref.ID]
 		if b == nil {
-			b = &box{ref: v.ref, created: v.sandbox.GetCreatedAt(), cgroup: v.sandbox.GetAnnotations()[convert.AnnotationCgroup]}
-			if v.ready() {
+			b = &box{ref: a.Ref, created: a.Sandbox.GetCreatedAt(), cgroup: a.Sandbox.GetAnnotations()[convert.AnnotationCgroup]}
+			if a.Ready {
 				g.Go(func() (err error) {
-					b.netPID, b.image, err = s.networkProcess(ctx, v.ref.ID)
+					b.netPID, b.image, err = s.networkProcess(ctx, a.Ref.ID)
 					return err
 				})
 			}
 		}
-		for _, c := range v.containers {
+		for _, c := range a.Containers {
 			boxes[c.GetId()] = b
 		}
 	}
@@ -165,8 +159,10 @@ func (s stats) addBoxes(ctx context.Context, boxes map[string]*box, views []*vie
 
 // networkProcess is the process that holds a sandbox's network namespace, and its image;
 // 0 where it has none of its own, or the runtime does not say.
-func (s stats) networkProcess(ctx context.Context, id string) (int, string, error) {
-	reply, err := s.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
+func (s *Measurer) networkProcess(ctx context.Context, id string) (int, string, error) {
+	reply, err := s.from.Runtime.PodSandboxStatus(
+		ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true},
+	)
 	switch {
 	case transport.IsNotFound(err):
 		return 0, "", nil
@@ -195,7 +191,7 @@ func sandboxProcess(verbose string) (pid int, image string) {
 
 // imagesPath is a path on the file system of images, asked once; empty where the
 // runtime does not say.
-func (s stats) imagesPath(ctx context.Context) (string, error) {
+func (s *Measurer) imagesPath(ctx context.Context) (string, error) {
 	m := &s.measured
 	m.mu.Lock()
 	path, asked := m.images, m.asked
@@ -203,7 +199,7 @@ func (s stats) imagesPath(ctx context.Context) (string, error) {
 	if asked {
 		return path, nil
 	}
-	path, err := s.imageMount(ctx)
+	path, err := s.from.ImageMount(ctx)
 	if err != nil && !errors.Is(err, backend.ErrUnsupported) {
 		return "", err
 	}
