@@ -13,6 +13,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/features"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/images"
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
 	"github.com/burstlet/burstlet/backend/cri/stats"
 	"github.com/burstlet/burstlet/backend/cri/stopper"
@@ -39,7 +40,6 @@ type remote struct {
 	socket    string            // of the runtime, on its host
 	transport *transport.Transport
 	runtime   runtimeapi.RuntimeServiceClient
-	images    runtimeapi.ImageServiceClient
 	// host does the host operations; control and streams dial as the host does,
 	// streams what moves much data.
 	host             host.Host
@@ -54,6 +54,9 @@ type remote struct {
 	cgroups          *cgroupTimes
 	hostLogs         *hostLogs
 	throttle         *throttle.Throttle
+	puller           *images.Puller
+	store            *images.Store
+	pullRecords      images.Records
 	stats            *stats.Measurer
 	evictions        evictions
 
@@ -132,7 +135,6 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		socket:    socket,
 		transport: t,
 		runtime:   runtimeapi.NewRuntimeServiceClient(t),
-		images:    runtimeapi.NewImageServiceClient(t),
 		host:      a.host,
 		leader:    led,
 		control:   a.control,
@@ -146,10 +148,13 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		evictions: evictions{session: a.session},
 	}
 	r.features = features.New(r.runtime, r.host, cfg.CgroupDriver)
+	r.puller = images.NewPuller(runtimeapi.NewImageServiceClient(t))
+	r.store = images.NewStore(r.puller, r.runtime, r.host, r.features, cfg.PodsDir)
+	r.pullRecords = images.NewRecords(r.host, cfg.PodsDir, cfg.NodeIdentity)
 	r.stats = stats.New(stats.Sources{
 		Config: cfg, Runtime: r.runtime, Host: r.host, Convert: r.convert, Ours: r.clock.ours,
 		Attempts: r.attempts, Status: r.startedContainer, MemoryLimit: known.memoryLimit,
-		ImageMount: r.imageMount, CgroupDriver: r.features.CgroupDriver,
+		ImageMount: r.store.Mount, CgroupDriver: r.features.CgroupDriver,
 	})
 	r.stopper = stopper.New(runtimeStops{r.runtime})
 	return r, nil
@@ -175,10 +180,10 @@ func (r *remote) backend() *backend.Backend {
 		Containers: containers{r},
 		Resize:     resizer{r},
 		Files:      files{r},
-		Images:     images{r},
-		Store:      store{r},
+		Images:     r.puller,
+		Store:      r.store,
 
-		PullRecords: pullRecords{r},
+		PullRecords: r.pullRecords,
 
 		Events:  events{r},
 		Exec:    commands{r},

@@ -49,7 +49,7 @@ func (r *remote) containerConfig(
 	var user convert.ImageUser
 	if convert.NeedsImageUser(sc) {
 		var err error
-		if user, err = r.imageUser(ctx, convert.ImageOf(spec)); err != nil {
+		if user, err = r.puller.User(ctx, convert.ImageOf(spec)); err != nil {
 			return nil, err
 		}
 	}

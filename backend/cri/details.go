@@ -24,8 +24,6 @@ const (
 	killed    = 137
 	// maxForeign bounds the ids remembered as not ours.
 	maxForeign = 4096
-	// maxImages bounds the images remembered.
-	maxImages = 1024
 )
 
 // details remembers what a listing does not say and what never changes once
@@ -47,8 +45,6 @@ type details struct {
 	// that this process gave them.
 	enforced map[string]*runtimeapi.LinuxContainerResources
 	resized  map[string]corev1.ResourceRequirements
-	// users are those that images run as, by the image's id.
-	users map[string]convert.ImageUser
 }
 
 func newDetails() *details {
@@ -62,7 +58,6 @@ func newDetails() *details {
 		waiting:    map[types.UID]chan struct{}{},
 		enforced:   map[string]*runtimeapi.LinuxContainerResources{},
 		resized:    map[string]corev1.ResourceRequirements{},
-		users:      map[string]convert.ImageUser{},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 func TestFindAndPull(t *testing.T) {
 	w := newWorld(t)
 	r, _ := w.connect(t)
-	i := images{r}
+	i := r.puller
 	_, err := i.Find(t.Context(), "reg.test/app")
 	wantClass(t, err, backend.ErrNotFound)
 	pulled, err := i.Pull(t.Context(), "reg.test/app", nil)
@@ -58,7 +58,7 @@ func TestPullErrors(t *testing.T) {
 				}
 			})
 			r, _ := w.connect(t)
-			_, err := images{r}.Pull(t.Context(), "reg.test/app", tt.creds)
+			_, err := r.puller.Pull(t.Context(), "reg.test/app", tt.creds)
 			if backend.Class(err) != tt.class || err.Error() != tt.want {
 				t.Errorf("%s: %v, want %s: %s", backend.Class(err), err, tt.class, tt.want)
 			}
@@ -77,7 +77,7 @@ func TestPullTriesLoginsInTurn(t *testing.T) {
 		{Registry: "reg.test", Username: "v", Password: "right"},
 		{Registry: "reg.test", Username: "w", Password: "never asked"},
 	}
-	_, err := images{r}.Pull(t.Context(), image, creds)
+	_, err := r.puller.Pull(t.Context(), image, creds)
 	must(t, err)
 	asked := w.fake.Auths()
 	if len(asked) != 2 {
@@ -88,7 +88,7 @@ func TestPullTriesLoginsInTurn(t *testing.T) {
 			t.Errorf("try %d was not with login %d", n, n)
 		}
 	}
-	if _, err := (images{r}).Pull(t.Context(), image, nil); err == nil || err.Error() != "no" || len(w.fake.Auths()) != 3 {
+	if _, err := r.puller.Pull(t.Context(), image, nil); err == nil || err.Error() != "no" || len(w.fake.Auths()) != 3 {
 		t.Errorf("anonymous: %v, %d tries", err, len(w.fake.Auths()))
 	}
 }

@@ -94,7 +94,7 @@ func TestMountedImagesAreUsed(t *testing.T) {
 	w := newWorld(t, func(s *fakecri.Server) { s.Runtime = "containerd 2.4.2" })
 	r, _ := w.connect(t)
 	for _, image := range []string{"r.example/data:1", "r.example/theirs:1", "r.example/idle:1"} {
-		_, err := images{r}.Pull(t.Context(), image, nil)
+		_, err := r.puller.Pull(t.Context(), image, nil)
 		must(t, err)
 	}
 	mount := corev1.VolumeMount{Name: "data", MountPath: "/data"}
@@ -117,7 +117,7 @@ func TestMountedImagesAreUsed(t *testing.T) {
 		},
 	})
 	must(t, err)
-	listed, err := store{r}.List(t.Context())
+	listed, err := r.store.List(t.Context())
 	must(t, err)
 	for _, image := range listed {
 		name := image.Names[0]
@@ -129,7 +129,7 @@ func TestMountedImagesAreUsed(t *testing.T) {
 	for image, removed := range map[string]bool{
 		"r.example/data:1": false, "r.example/theirs:1": false, "r.example/idle:1": true,
 	} {
-		if err := (store{r}).Remove(t.Context(), "sha256:"+image); (err == nil) != removed {
+		if err := r.store.Remove(t.Context(), "sha256:"+image); (err == nil) != removed {
 			t.Errorf("remove %s: %v", image, err)
 		}
 	}
@@ -146,11 +146,11 @@ func TestRealImageVolumes(t *testing.T) {
 			corev1.VolumeMount{Name: "data", MountPath: "/all"},
 			corev1.VolumeMount{Name: "data", MountPath: "/part", SubPath: "bin"},
 		)
-		_, err := images{w.remote}.Pull(t.Context(), privateImage, nil)
+		_, err := w.remote.puller.Pull(t.Context(), privateImage, nil)
 		if err == nil {
 			t.Fatal("the image is not private")
 		}
-		pulled, err := images{w.remote}.Pull(
+		pulled, err := w.remote.puller.Pull(
 			t.Context(), privateImage, []backend.Credential{{Username: registryUser, Password: registryPass}},
 		)
 		must(t, err)
@@ -164,7 +164,7 @@ func TestRealImageVolumes(t *testing.T) {
 				t.Errorf("the container does not see %q:\n%s", want, text)
 			}
 		}
-		if err := (store{w.remote}).Remove(t.Context(), pulled.ID); err == nil || !strings.Contains(err.Error(), "uses it") {
+		if err := w.remote.store.Remove(t.Context(), pulled.ID); err == nil || !strings.Contains(err.Error(), "uses it") {
 			t.Errorf("remove the image: %v", err)
 		}
 		must(t, pods{w.remote}.Remove(t.Context(), facts.Ref))

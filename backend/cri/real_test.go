@@ -274,7 +274,7 @@ func realRefusals(t *testing.T, w *realWorld) {
 		t.Errorf("%+v, want one that never ran, StartError", c)
 	}
 
-	i := images{w.remote}
+	i := w.remote.puller
 	_, err := i.Pull(t.Context(), privateImage, nil)
 	if backend.Class(err) != "Transient" || !strings.Contains(err.Error(), "401") {
 		t.Errorf("pull without credentials: %s: %v", backend.Class(err), err)

@@ -195,7 +195,7 @@ func TestStartInASandboxMadeSince(t *testing.T) {
 func TestImageUserIsAskedOnce(t *testing.T) {
 	w := newWorld(t)
 	r, _ := w.connect(t)
-	id, err := images{r}.Find(t.Context(), testImage)
+	id, err := r.puller.Find(t.Context(), testImage)
 	must(t, err)
 	nonRoot, group := false, int64(7)
 	pod := testPod("u1")

@@ -29,7 +29,7 @@ func (r *remote) sweepAll(ctx context.Context) ([]string, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("sweep: %w", err)
 	}
-	if _, err := r.host.Discard(ctx, host.Discard{Trees: []string{r.pullRecordsFile()}}); err != nil {
+	if _, err := r.host.Discard(ctx, host.Discard{Trees: []string{r.pullRecords.Path()}}); err != nil {
 		return nil, fmt.Errorf("sweep: %w", err)
 	}
 	if err := r.endKeeping(ctx); err != nil {

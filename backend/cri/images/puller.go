@@ -1,9 +1,10 @@
-package cri
+package images
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -16,16 +17,30 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
-// images implements [backend.Images].
-type images struct{ *remote }
+// maxUsers bounds the images whose users are remembered.
+const maxUsers = 1024
+
+// Puller implements [backend.Images].
+type Puller struct {
+	api runtimeapi.ImageServiceClient
+
+	mu sync.Mutex
+	// users are those that images run as, by the image's id.
+	users map[string]convert.ImageUser
+}
+
+// NewPuller is of a runtime.
+func NewPuller(api runtimeapi.ImageServiceClient) *Puller {
+	return &Puller{api: api, users: map[string]convert.ImageUser{}}
+}
 
 // Find asks for the image as the pod names it.
-func (i images) Find(ctx context.Context, image string) (string, error) {
+func (p *Puller) Find(ctx context.Context, image string) (string, error) {
 	name, err := imageref.Normalize(image)
 	if err != nil {
 		return "", fmt.Errorf("find image: %w", err)
 	}
-	found, err := i.imageStatus(ctx, name)
+	found, err := p.status(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -35,9 +50,9 @@ func (i images) Find(ctx context.Context, image string) (string, error) {
 	return found.GetId(), nil
 }
 
-// imageStatus is nil without an error when the image is not there.
-func (r *remote) imageStatus(ctx context.Context, image string) (*runtimeapi.Image, error) {
-	reply, err := r.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image}})
+// status is nil without an error when the image is not there.
+func (p *Puller) status(ctx context.Context, image string) (*runtimeapi.Image, error) {
+	reply, err := p.api.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image}})
 	if transport.IsNotFound(err) {
 		return nil, nil
 	}
@@ -45,18 +60,18 @@ func (r *remote) imageStatus(ctx context.Context, image string) (*runtimeapi.Ima
 		return nil, transport.Failed(err, "find image %q", image)
 	}
 	if found := reply.GetImage(); found != nil {
-		r.details.keepUser(found.GetId(), userOf(found))
+		p.keepUser(found.GetId(), userOf(found))
 	}
 	return reply.GetImage(), nil
 }
 
-// imageUser is the user that the image runs as. An id is always of the same image,
+// User is the user that the image runs as. An id is always of the same image,
 // so that it is not asked for twice.
-func (r *remote) imageUser(ctx context.Context, image string) (convert.ImageUser, error) {
-	if user, known := r.details.user(image); known {
+func (p *Puller) User(ctx context.Context, image string) (convert.ImageUser, error) {
+	if user, known := p.user(image); known {
 		return user, nil
 	}
-	found, err := r.imageStatus(ctx, image)
+	found, err := p.status(ctx, image)
 	if err != nil {
 		return convert.ImageUser{}, err
 	}
@@ -78,25 +93,25 @@ func userOf(image *runtimeapi.Image) convert.ImageUser {
 }
 
 // keepUser remembers whom an image runs as.
-func (d *details) keepUser(id string, user convert.ImageUser) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.users) >= maxImages {
-		clear(d.users)
+func (p *Puller) keepUser(id string, user convert.ImageUser) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.users) >= maxUsers {
+		clear(p.users)
 	}
-	d.users[id] = user
+	p.users[id] = user
 }
 
-func (d *details) user(id string) (user convert.ImageUser, known bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	user, known = d.users[id]
+func (p *Puller) user(id string) (user convert.ImageUser, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	user, known = p.users[id]
 	return user, known
 }
 
 // Pull tries each credential in turn and returns at the first success. An error
 // holds the registry's answer to each.
-func (i images) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
+func (p *Puller) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
 	name, err := imageref.Normalize(image)
 	if err != nil {
 		return backend.PulledImage{}, fmt.Errorf("pull image: %w", err)
@@ -114,11 +129,11 @@ func (i images) Pull(ctx context.Context, image string, creds []backend.Credenti
 	}
 	var errs []error
 	for _, auth := range auths {
-		reply, err := i.images.PullImage(
+		reply, err := p.api.PullImage(
 			ctx, &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: name}, Auth: auth},
 		)
 		if err == nil {
-			return i.pulled(ctx, name, reply.GetImageRef())
+			return p.pulled(ctx, name, reply.GetImageRef())
 		}
 		errs = append(errs, &pullError{err})
 		if status.Code(err) == codes.Unavailable || ctx.Err() != nil {
@@ -130,8 +145,8 @@ func (i images) Pull(ctx context.Context, image string, creds []backend.Credenti
 
 // pulled returns the image under the id that Find returns: a runtime may answer a pull
 // with a digest instead.
-func (i images) pulled(ctx context.Context, name, ref string) (backend.PulledImage, error) {
-	found, err := i.imageStatus(ctx, name)
+func (p *Puller) pulled(ctx context.Context, name, ref string) (backend.PulledImage, error) {
+	found, err := p.status(ctx, name)
 	if err != nil {
 		return backend.PulledImage{}, err
 	}

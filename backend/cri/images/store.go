@@ -1,4 +1,4 @@
-package cri
+package images
 
 import (
 	"context"
@@ -10,17 +10,32 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/features"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/stats"
 	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
-// store implements [backend.ImageStore].
-type store struct{ *remote }
+// Store implements [backend.ImageStore].
+type Store struct {
+	puller   *Puller
+	runtime  runtimeapi.RuntimeServiceClient
+	host     host.Host
+	features *features.Runtime
+	root     string // of what the node has on its host
+}
+
+// NewStore is of the runtime that the puller has; root is where the node has on its host
+// what is its own.
+func NewStore(
+	p *Puller, runtime runtimeapi.RuntimeServiceClient, h host.Host, f *features.Runtime, root string,
+) *Store {
+	return &Store{puller: p, runtime: runtime, host: h, features: f, root: root}
+}
 
 // List marks what any container of the runtime uses, ours or not.
-func (s store) List(ctx context.Context) ([]backend.ImageFacts, error) {
-	reply, err := s.images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+func (s *Store) List(ctx context.Context) ([]backend.ImageFacts, error) {
+	reply, err := s.puller.api.ListImages(ctx, &runtimeapi.ListImagesRequest{})
 	if err != nil {
 		return nil, transport.Failed(err, "list images")
 	}
@@ -39,7 +54,7 @@ func (s store) List(ctx context.Context) ([]backend.ImageFacts, error) {
 }
 
 // used are the names and ids of images that containers and sandboxes of anybody use.
-func (s store) used(ctx context.Context) (map[string]bool, error) {
+func (s *Store) used(ctx context.Context) (map[string]bool, error) {
 	containers, err := s.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
 	if err != nil {
 		return nil, transport.Failed(err, "list containers")
@@ -69,8 +84,8 @@ func imageNames(i *runtimeapi.Image) []string {
 }
 
 // Remove removes an image that no container uses.
-func (s store) Remove(ctx context.Context, id string) error {
-	found, err := s.imageStatus(ctx, id)
+func (s *Store) Remove(ctx context.Context, id string) error {
+	found, err := s.puller.status(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -84,7 +99,7 @@ func (s store) Remove(ctx context.Context, id string) error {
 	if found.GetPinned() || slices.ContainsFunc(imageNames(found), func(n string) bool { return used[n] }) {
 		return fmt.Errorf("remove image %s: a container uses it", id)
 	}
-	if _, err := s.images.RemoveImage(
+	if _, err := s.puller.api.RemoveImage(
 		ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: found.GetId()}},
 	); err != nil {
 		return transport.Failed(err, "remove image %s", id)
@@ -93,21 +108,21 @@ func (s store) Remove(ctx context.Context, id string) error {
 }
 
 // Disk is the file system of the runtime's snapshots.
-func (s store) Disk(ctx context.Context) (backend.FilesystemUsage, error) {
-	mount, err := s.imageMount(ctx)
+func (s *Store) Disk(ctx context.Context) (backend.FilesystemUsage, error) {
+	mount, err := s.Mount(ctx)
 	if err != nil {
 		return backend.FilesystemUsage{}, err
 	}
-	usage, err := s.host.Usage(ctx, host.UsageRequest{Root: s.cfg.PodsDir, Images: mount})
+	usage, err := s.host.Usage(ctx, host.UsageRequest{Root: s.root, Images: mount})
 	if err != nil {
 		return backend.FilesystemUsage{}, fmt.Errorf("measure the file system of images: %w", err)
 	}
 	return stats.Filesystem(usage.Images), nil
 }
 
-// imageMount is a path on the file system of images.
-func (r *remote) imageMount(ctx context.Context) (string, error) {
-	reply, err := r.images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
+// Mount is a path on the file system of images.
+func (s *Store) Mount(ctx context.Context) (string, error) {
+	reply, err := s.puller.api.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	if err != nil {
 		return "", transport.Failed(err, "ask where images are kept")
 	}
@@ -121,11 +136,11 @@ func (r *remote) imageMount(ctx context.Context) (string, error) {
 
 // mountedImages are the images that a container of anybody mounts. Ours say so in their
 // listing; of others the runtime is asked (kubelet: handleImageVolumes).
-func (r *remote) mountedImages(ctx context.Context, c *runtimeapi.Container) ([]string, error) {
+func (s *Store) mountedImages(ctx context.Context, c *runtimeapi.Container) ([]string, error) {
 	if _, ours := c.GetLabels()[convert.LabelNode]; ours {
 		return strings.Split(c.GetAnnotations()[convert.AnnotationImageVolumes], ","), nil
 	}
-	reply, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
+	reply, err := s.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
 	switch {
 	case transport.IsNotFound(err):
 		return nil, nil
