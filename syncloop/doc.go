@@ -46,6 +46,7 @@
 //	age of images    forgotten: they are known, and last used, from now on
 //	terminations     of single containers: decided again from hashes and probes
 //
-// It is large because a pod's worker is one owner of one state: what it gathers, executes
-// and remembers ends and begins together. What can be decided apart from it is in packages.
+// It is large because a pod's worker is one owner of one state: what it gathers, has
+// done and remembers ends and begins together. What can be decided or done apart from it is
+// in packages.
 package syncloop

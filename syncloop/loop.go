@@ -26,6 +26,7 @@ import (
 	"github.com/burstlet/burstlet/syncloop/podsource"
 	"github.com/burstlet/burstlet/syncloop/prober"
 	"github.com/burstlet/burstlet/syncloop/resolve"
+	"github.com/burstlet/burstlet/syncloop/streams"
 	"github.com/burstlet/burstlet/syncloop/volumes"
 )
 
@@ -122,6 +123,8 @@ func (c Config) event(pod *corev1.Pod, kind, reason, message string) {
 
 // Loop is the engine of one node.
 type Loop struct {
+	// Server opens what users ask of the containers.
+	*streams.Server
 	cfg      Config
 	traits   backend.Traits // the backend's
 	pleg     *pleg.PLEG
@@ -179,6 +182,7 @@ func New(cfg Config) (*Loop, error) {
 		vacated: make(chan struct{}, 1), applicants: map[types.UID]*applicant{},
 		workers: map[types.UID]*worker{}, orphans: map[types.UID]uint64{}, finished: make(chan *worker), turns: newTurns(),
 	}
+	l.Server = streams.New(b, l.named)
 	if l.cfg.Metrics == nil {
 		l.cfg.Metrics = metrics.New(nil)
 	}

@@ -7,7 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/metrics"
+	"github.com/burstlet/burstlet/syncloop/streams"
 )
 
 // CouldHaveRunningContainers is true while a container of the pod may run. The
@@ -53,4 +55,51 @@ func (l *Loop) measured(yield func(metrics.Pod) bool) {
 			return
 		}
 	}
+}
+
+// named finds the pod that a caller names.
+func (l *Loop) named(ref backend.Ref) (streams.Pod, bool) {
+	var w *worker
+	if ref.UID == "" {
+		w = l.find(ref.Namespace, ref.Name)
+	} else if w = l.worker(ref.UID); w != nil && (w.ref.Namespace != ref.Namespace || w.ref.Name != ref.Name) {
+		w = nil
+	}
+	if w != nil {
+		if pod, status, facts := w.snapshot(); pod != nil {
+			return streams.Pod{Pod: pod, Status: status, Facts: facts}, true
+		}
+	}
+	return streams.Pod{}, false
+}
+
+// find returns the worker of the pod that the API has under a name: the newest,
+// where one made anew stands beside one that is still ending.
+func (l *Loop) find(namespace, name string) *worker {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found *worker
+	for _, w := range l.workers {
+		if w.ref.Namespace != namespace || w.ref.Name != name {
+			continue
+		}
+		pod, _, _ := w.snapshot()
+		if pod == nil {
+			continue
+		}
+		if found != nil {
+			other, _, _ := found.snapshot()
+			if pod.CreationTimestamp.Before(&other.CreationTimestamp) || w.isRemoved() {
+				continue
+			}
+		}
+		found = w
+	}
+	return found
+}
+
+func (w *worker) isRemoved() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.removed
 }
