@@ -14,6 +14,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/features"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/images"
+	"github.com/burstlet/burstlet/backend/cri/sessions"
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
 	"github.com/burstlet/burstlet/backend/cri/stats"
 	"github.com/burstlet/burstlet/backend/cri/stopper"
@@ -40,25 +41,25 @@ type remote struct {
 	socket    string            // of the runtime, on its host
 	transport *transport.Transport
 	runtime   runtimeapi.RuntimeServiceClient
-	// host does the host operations; control and streams dial as the host does,
-	// streams what moves much data.
-	host             host.Host
-	leader           *leader // nil: there is no election
-	control, streams host.Dialer
-	reach            func(context.Context) error // holds the way to the host; nil: there is none to hold
-	links            func() []backend.LinkFacts  // nil on this machine
-	clock            clock
-	features         *features.Runtime
-	stopper          *stopper.Stopper
-	details          *details
-	cgroups          *cgroupTimes
-	hostLogs         *hostLogs
-	throttle         *throttle.Throttle
-	puller           *images.Puller
-	store            *images.Store
-	pullRecords      images.Records
-	stats            *stats.Measurer
-	evictions        evictions
+	// host does the host operations; control dials as the host does.
+	host        host.Host
+	leader      *leader // nil: there is no election
+	control     host.Dialer
+	reach       func(context.Context) error // holds the way to the host; nil: there is none to hold
+	links       func() []backend.LinkFacts  // nil on this machine
+	clock       clock
+	features    *features.Runtime
+	stopper     *stopper.Stopper
+	details     *details
+	cgroups     *cgroupTimes
+	hostLogs    *hostLogs
+	throttle    *throttle.Throttle
+	puller      *images.Puller
+	store       *images.Store
+	pullRecords images.Records
+	stats       *stats.Measurer
+	sessions    *sessions.Opener
+	evictions   evictions
 
 	factsMu sync.Mutex
 	facts   *host.Facts // of the host, once known
@@ -138,7 +139,6 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		host:      a.host,
 		leader:    led,
 		control:   a.control,
-		streams:   slow.Dialer(a.streams),
 		throttle:  slow,
 		reach:     a.run,
 		links:     a.links,
@@ -155,6 +155,10 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		Config: cfg, Runtime: r.runtime, Host: r.host, Convert: r.convert, Ours: r.clock.ours,
 		Attempts: r.attempts, Status: r.startedContainer, MemoryLimit: known.memoryLimit,
 		ImageMount: r.store.Mount, CgroupDriver: r.features.CgroupDriver,
+	})
+	r.sessions = sessions.New(sessions.Sources{
+		Runtime: r.runtime, Streams: slow.Dialer(a.streams),
+		Container: r.findContainer, Status: r.askContainer, Sandboxes: r.listSandboxes,
 	})
 	r.stopper = stopper.New(runtimeStops{r.runtime})
 	return r, nil
@@ -186,9 +190,9 @@ func (r *remote) backend() *backend.Backend {
 		PullRecords: r.pullRecords,
 
 		Events:  events{r},
-		Exec:    commands{r},
-		Attach:  attacher{r},
-		Forward: forwarder{r},
+		Exec:    r.sessions,
+		Attach:  r.sessions,
+		Forward: r.sessions,
 		Logs:    logs{r},
 		Dial:    dialer{r},
 		Stats:   r.stats,

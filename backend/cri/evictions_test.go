@@ -54,8 +54,8 @@ func TestHostKnowsLimits(t *testing.T) {
 	}
 }
 
-// sessions are those of a host's helper, whose records are made by the test.
-type sessions struct {
+// helperSessions are those of a host's helper, whose records are made by the test.
+type helperSessions struct {
 	host.Host
 	mu      sync.Mutex
 	open    chan struct{}
@@ -64,14 +64,14 @@ type sessions struct {
 	reads   atomic.Int32
 }
 
-func (s *sessions) session(context.Context) (<-chan struct{}, error) {
+func (s *helperSessions) session(context.Context) (<-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open, s.err
 }
 
 // next ends the session and begins another; records are then those of the host.
-func (s *sessions) next(records ...host.Eviction) {
+func (s *helperSessions) next(records ...host.Eviction) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open != nil {
@@ -80,7 +80,7 @@ func (s *sessions) next(records ...host.Eviction) {
 	s.open, s.records = make(chan struct{}), records
 }
 
-func (s *sessions) Evicted(ctx context.Context, _ host.EvictedRequest) ([]host.Eviction, error) {
+func (s *helperSessions) Evicted(ctx context.Context, _ host.EvictedRequest) ([]host.Eviction, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -94,7 +94,7 @@ func (s *sessions) Evicted(ctx context.Context, _ host.EvictedRequest) ([]host.E
 // that is read after it has begun.
 func TestFactsTellOfEvictions(t *testing.T) {
 	w := newWorld(t)
-	s := &sessions{Host: w.host}
+	s := &helperSessions{Host: w.host}
 	w.host, w.session = s, s.session
 	s.next()
 	r, _ := w.connect(t)

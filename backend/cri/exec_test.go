@@ -35,7 +35,7 @@ func TestExec(t *testing.T) {
 	r, _ := w.connect(t)
 	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
 	var out, stderr bytes.Buffer
-	code, err := commands{r}.Exec(
+	code, err := r.sessions.Exec(
 		t.Context(), c, backend.ExecSpec{Command: []string{"a", "b c"}, Stdout: &out, Stderr: &stderr},
 	)
 	if err != nil || code != 3 || out.String() != "out" || stderr.String() != "err" {
@@ -46,15 +46,15 @@ func TestExec(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
-	_, err = commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"a"}})
+	_, err = r.sessions.Exec(ctx, c, backend.ExecSpec{Command: []string{"a"}})
 	deadline, _ := ctx.Deadline()
 	if got := asked.GetTimeout(); err != nil || got > 90 || got < int64(time.Until(deadline).Seconds()) || got < 1 {
 		t.Errorf("%v, asked for %v", err, asked)
 	}
-	_, err = commands{r}.Exec(t.Context(), c, backend.ExecSpec{})
+	_, err = r.sessions.Exec(t.Context(), c, backend.ExecSpec{})
 	wantClass(t, err, backend.ErrInvalid)
 	broken := &net.OpError{Op: "write", Err: net.ErrClosed}
-	if _, err := (commands{r}).Exec(
+	if _, err := r.sessions.Exec(
 		t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Stdout: failingWriter{broken}},
 	); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("output that cannot be passed on: %v", err)
@@ -95,7 +95,7 @@ func TestOutputIsCutOnTheHost(t *testing.T) {
 	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
 	before := counting.replies.Load()
 	var out, stderr bytes.Buffer
-	code, err := commands{r}.Exec(
+	code, err := r.sessions.Exec(
 		t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Stdout: &out, Stderr: &stderr, MaxOutput: 1000},
 	)
 	if err != nil || code != 3 || out.String() != strings.Repeat("o", 1000) ||
@@ -107,7 +107,7 @@ func TestOutputIsCutOnTheHost(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err = commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"hang"}, MaxOutput: 1000})
+	_, err = r.sessions.Exec(ctx, c, backend.ExecSpec{Command: []string{"hang"}, MaxOutput: 1000})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a command that takes longer: %v", err)
 	}
@@ -129,7 +129,7 @@ func TestExecIsNotBounded(t *testing.T) {
 	})
 	r, _ := w.connect(t)
 	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
-	if _, err := (commands{r}).Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}}); err != nil || bounded {
+	if _, err := r.sessions.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}}); err != nil || bounded {
 		t.Errorf("%v, bounded: %v", err, bounded)
 	}
 }
@@ -151,7 +151,7 @@ func TestExecTimeoutIsTheRuntimes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	spec := backend.ExecSpec{Command: []string{"a"}, Timeout: 1500 * time.Millisecond}
-	if _, err := (commands{r}).Exec(ctx, c, spec); err != nil || given != 2 {
+	if _, err := r.sessions.Exec(ctx, c, spec); err != nil || given != 2 {
 		t.Errorf("%v, timeout of %d s, want 2", err, given)
 	}
 }
@@ -187,7 +187,7 @@ func TestExecThatNeverReachedTheRuntime(t *testing.T) {
 	departing.away.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err := commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"a"}, MaxOutput: 10, Timeout: time.Millisecond})
+	_, err := r.sessions.Exec(ctx, c, backend.ExecSpec{Command: []string{"a"}, MaxOutput: 10, Timeout: time.Millisecond})
 	if !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
@@ -220,7 +220,7 @@ func TestExecErrors(t *testing.T) {
 			})
 			r, _ := w.connect(t)
 			c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
-			_, err := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"x"}})
+			_, err := r.sessions.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"x"}})
 			if err == nil || (tt.want != nil && !errors.Is(err, tt.want)) ||
 				(backend.Class(tt.want) == "" && backend.Class(err) != "Transient") {
 				t.Errorf("%s: %v, want %v", backend.Class(err), err, tt.want)
@@ -253,7 +253,7 @@ func TestExecThatTheRuntimeEndedFirst(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	for want, ctx := range map[bool]context.Context{true: ctx, false: t.Context()} {
-		_, err := commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"x"}})
+		_, err := r.sessions.Exec(ctx, c, backend.ExecSpec{Command: []string{"x"}})
 		if err == nil || errors.Is(err, context.DeadlineExceeded) != want {
 			t.Errorf("got %v, want the deadline: %t", err, want)
 		}
@@ -265,7 +265,7 @@ func TestExecWhereNothingRuns(t *testing.T) {
 	r, stop := w.connect(t)
 	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
 	run := func(c backend.ContainerRef) error {
-		_, err := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}})
+		_, err := r.sessions.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}})
 		return err
 	}
 	id, _ := w.fake.Container("main")
@@ -292,7 +292,7 @@ func TestExecEndsWithItsContext(t *testing.T) {
 	r, _ := w.connect(t)
 	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
 	run := func(ctx context.Context, want error) {
-		_, err := commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"sleep", "1000"}})
+		_, err := r.sessions.Exec(ctx, c, backend.ExecSpec{Command: []string{"sleep", "1000"}})
 		if !errors.Is(err, want) || backend.Class(err) != "Transient" {
 			t.Errorf("%s: %v", backend.Class(err), err)
 		}
@@ -330,7 +330,7 @@ func TestExecThatEndsBeforeItsCommandStarts(t *testing.T) {
 	})
 	r, _ := w.connect(t)
 	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
-	_, err := commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"sleep", "1000"}})
+	_, err := r.sessions.Exec(ctx, c, backend.ExecSpec{Command: []string{"sleep", "1000"}})
 	if !errors.Is(err, context.Canceled) || backend.Class(err) != "Transient" {
 		t.Errorf("%s: %v", backend.Class(err), err)
 	}

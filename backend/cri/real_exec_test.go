@@ -54,7 +54,7 @@ type execs struct {
 func (e *execs) begin(ctx context.Context, command string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
-		_, err := commands{e.remote}.Exec(ctx, e.in, backend.ExecSpec{Command: strings.Fields(command)})
+		_, err := e.remote.sessions.Exec(ctx, e.in, backend.ExecSpec{Command: strings.Fields(command)})
 		ended <- err
 	}()
 	return ended
@@ -64,7 +64,7 @@ func (e *execs) begin(ctx context.Context, command string) <-chan error {
 func (e *execs) runs(t *testing.T, command string) bool {
 	t.Helper()
 	var out bytes.Buffer
-	_, err := commands{e.remote}.Exec(t.Context(), e.in, backend.ExecSpec{Command: []string{"ps"}, Stdout: &out})
+	_, err := e.remote.sessions.Exec(t.Context(), e.in, backend.ExecSpec{Command: []string{"ps"}, Stdout: &out})
 	must(t, err)
 	return strings.Contains(out.String(), command)
 }
@@ -97,7 +97,7 @@ func realEphemeral(t *testing.T, w *realWorld) {
 	for _, want := range []string{"sleep 4321", "sleep 1234"} {
 		eventually(t, want+" is among the processes", func() bool {
 			var out bytes.Buffer
-			_, err := commands{w.remote}.Exec(
+			_, err := w.remote.sessions.Exec(
 				t.Context(), backend.ContainerRef{Pod: ref, Name: "debug"}, backend.ExecSpec{Command: []string{"ps"}, Stdout: &out},
 			)
 			must(t, err)

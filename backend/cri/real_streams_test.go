@@ -33,7 +33,7 @@ func realExecCarriesMuch(t *testing.T, w *realWorld) {
 	sent := sha256.New()
 	var sum bytes.Buffer
 	begun := time.Now()
-	code, err := commands{w.remote}.Exec(t.Context(), c, backend.ExecSpec{
+	code, err := w.remote.sessions.Exec(t.Context(), c, backend.ExecSpec{
 		Command: []string{"sh", "-c", "cat > /tmp-file && sha256sum < /tmp-file; exit 3"},
 		Stdin:   io.TeeReader(noise(1), sent), Stdout: &sum,
 	})
@@ -43,7 +43,7 @@ func realExecCarriesMuch(t *testing.T, w *realWorld) {
 	t.Logf("%d MiB to a container in %v", realMuch()>>20, time.Since(begun))
 	begun = time.Now()
 	came := sha256.New()
-	code, err = commands{w.remote}.Exec(
+	code, err = w.remote.sessions.Exec(
 		t.Context(), c, backend.ExecSpec{Command: []string{"cat", "/tmp-file"}, Live: true, Stdout: came, Stderr: io.Discard},
 	)
 	if err != nil || code != 0 || !bytes.Equal(came.Sum(nil), sent.Sum(nil)) {
@@ -60,7 +60,7 @@ func realExecStreamEnds(t *testing.T, w *realWorld) {
 	c := backend.ContainerRef{Pod: ref, Name: "main"}
 	processes := func() string {
 		var out bytes.Buffer
-		_, err := commands{w.remote}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"ps"}, Stdout: &out})
+		_, err := w.remote.sessions.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"ps"}, Stdout: &out})
 		must(t, err)
 		return out.String()
 	}
@@ -69,7 +69,7 @@ func realExecStreamEnds(t *testing.T, w *realWorld) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	begun := time.Now()
-	_, err := commands{w.remote}.Exec(ctx, c, backend.ExecSpec{
+	_, err := w.remote.sessions.Exec(ctx, c, backend.ExecSpec{
 		Command: []string{"sh", "-c", "echo begun; cat - /none"}, Stdin: in, Stdout: cancelling{cancel},
 	})
 	if took := time.Since(begun); !errors.Is(err, context.Canceled) || took > 3*time.Minute {
@@ -92,7 +92,7 @@ func realForward(t *testing.T, w *realWorld) {
 		t, testPod("real-ports"),
 		"nc -ll -p 7000 -e cat & mkdir /www && echo page > /www/index.html && exec httpd -f -p 127.0.0.1:8080 -h /www",
 	)
-	f := forwarder{w.remote}
+	f := w.remote.sessions
 	eventually(t, "a page of what listens on loopback alone", func() bool {
 		conn, err := f.Forward(t.Context(), ref, 8080)
 		must(t, err)

@@ -82,7 +82,7 @@ func TestExecStreamsWhatIsWatched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			tt.spec.Command, tt.spec.Stdout = []string{"a"}, &out
-			if code, err := (commands{r}).Exec(t.Context(), c, tt.spec); err != nil || code != 0 || out.String() != tt.out {
+			if code, err := r.sessions.Exec(t.Context(), c, tt.spec); err != nil || code != 0 || out.String() != tt.out {
 				t.Errorf("%d, %v, %q, want %q", code, err, &out, tt.out)
 			}
 		})
@@ -118,7 +118,7 @@ func TestExecStreamErrors(t *testing.T) {
 			)
 			fake = w.fake
 			id, _ = fake.Container("main")
-			_, err := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"x"}, Live: true})
+			_, err := r.sessions.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"x"}, Live: true})
 			want := "Transient"
 			if tt.want != nil {
 				want = backend.Class(tt.want)
@@ -133,8 +133,8 @@ func TestExecStreamErrors(t *testing.T) {
 func TestStreamsWhereNothingRuns(t *testing.T) {
 	w, r, c := streamingWorld(t, fakeStreams{})
 	calls := func(c backend.ContainerRef) map[string]error {
-		_, execErr := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Live: true})
-		return map[string]error{"exec": execErr, "attach": attacher{r}.Attach(t.Context(), c, backend.AttachSpec{})}
+		_, execErr := r.sessions.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Live: true})
+		return map[string]error{"exec": execErr, "attach": r.sessions.Attach(t.Context(), c, backend.AttachSpec{})}
 	}
 	id, _ := w.fake.Container("main")
 	w.fake.Exit(id, 0, "Completed")
@@ -165,7 +165,7 @@ func TestExecStreamWithABrokenReader(t *testing.T) {
 		return err
 	}})
 	fake = w.fake
-	_, err := commands{r}.Exec(
+	_, err := r.sessions.Exec(
 		t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Live: true, Stdout: failingWriter{syscall.EPIPE}},
 	)
 	if !errors.Is(err, syscall.EPIPE) || backend.Class(err) != "Transient" {
@@ -181,10 +181,10 @@ func TestStreamsEndWithTheirContext(t *testing.T) {
 	}})
 	for name, call := range map[string]func(context.Context) error{
 		"exec": func(ctx context.Context) error {
-			_, err := commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"a"}, Live: true})
+			_, err := r.sessions.Exec(ctx, c, backend.ExecSpec{Command: []string{"a"}, Live: true})
 			return err
 		},
-		"attach": func(ctx context.Context) error { return attacher{r}.Attach(ctx, c, backend.AttachSpec{}) },
+		"attach": func(ctx context.Context) error { return r.sessions.Attach(ctx, c, backend.AttachSpec{}) },
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) || backend.Class(err) != "Transient" {
@@ -202,7 +202,7 @@ func TestAttach(t *testing.T) {
 		return errors.Join(err, err2)
 	}})
 	var out, errs bytes.Buffer
-	err := attacher{r}.Attach(
+	err := r.sessions.Attach(
 		t.Context(), c, backend.AttachSpec{Stdin: strings.NewReader("text"), Stdout: &out, Stderr: &errs},
 	)
 	if err != nil || out.String() != "text" || errs.String() != "error" {
@@ -219,7 +219,7 @@ func TestForward(t *testing.T) {
 	}})
 	live := inspect(t, r, "u1").Ref
 	for name, ref := range map[string]backend.Ref{"by its id": live, "looked up": c.Pod} {
-		conn, err := forwarder{r}.Forward(t.Context(), ref, 8080)
+		conn, err := r.sessions.Forward(t.Context(), ref, 8080)
 		must(t, err)
 		if _, err := io.WriteString(conn, "ping"); err != nil {
 			t.Error(err)
@@ -232,7 +232,7 @@ func TestForward(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (forwarder{r}).Forward(ctx, c.Pod, 1); !errors.Is(err, context.Canceled) {
+	if _, err := r.sessions.Forward(ctx, c.Pod, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("with an ended context: %v", err)
 	}
 	_, err := w.fake.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: live.ID})
@@ -240,7 +240,7 @@ func TestForward(t *testing.T) {
 	for name, ref := range map[string]backend.Ref{
 		"ended, by its id": live, "ended": c.Pod, "no such pod": {UID: "u2"}, "no such id": {UID: "u1", ID: "x"},
 	} {
-		_, err := forwarder{r}.Forward(t.Context(), ref, 1)
+		_, err := r.sessions.Forward(t.Context(), ref, 1)
 		if backend.Class(err) != "NotFound" {
 			t.Errorf("%s: %s: %v, want NotFound", name, backend.Class(err), err)
 		}
@@ -255,7 +255,7 @@ func TestForwardRefused(t *testing.T) {
 		}
 		return fmt.Errorf("dial tcp4 127.0.0.1:%d: connect: connection refused", port)
 	}})
-	conn, err := forwarder{r}.Forward(t.Context(), c.Pod, 7001)
+	conn, err := r.sessions.Forward(t.Context(), c.Pod, 7001)
 	must(t, err)
 	defer conn.Close()
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNREFUSED) || backend.Class(err) != "Transient" {
@@ -266,10 +266,10 @@ func TestForwardRefused(t *testing.T) {
 // The way to the streaming server may be down while that to the runtime is not.
 func TestStreamsWithoutAWayThere(t *testing.T) {
 	_, r, c := streamingWorld(t, fakeStreams{})
-	r.streams = noWay{}
-	_, execErr := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Live: true})
-	_, forwardErr := forwarder{r}.Forward(t.Context(), c.Pod, 1)
-	attachErr := attacher{r}.Attach(t.Context(), c, backend.AttachSpec{})
+	r.sessions.Streams = noWay{}
+	_, execErr := r.sessions.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Live: true})
+	_, forwardErr := r.sessions.Forward(t.Context(), c.Pod, 1)
+	attachErr := r.sessions.Attach(t.Context(), c, backend.AttachSpec{})
 	for what, err := range map[string]error{"exec": execErr, "attach": attachErr, "forward": forwardErr} {
 		if backend.Class(err) != "Unavailable" || !strings.Contains(err.Error(), "no way") {
 			t.Errorf("%s: %s: %v", what, backend.Class(err), err)

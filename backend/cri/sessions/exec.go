@@ -1,4 +1,4 @@
-package cri
+package sessions
 
 import (
 	"context"
@@ -11,39 +11,57 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/streaming"
 	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
-// commands implements [backend.Exec]. What has no live output is run by ExecSync, as the
+// Sources are what sessions are opened with.
+type Sources struct {
+	Runtime runtimeapi.RuntimeServiceClient
+	// Streams dials the runtime's streaming server.
+	Streams host.Dialer
+	// Container finds a container. Errors: NotFound.
+	Container func(ctx context.Context, uid types.UID, name string, attempt int) (*runtimeapi.Container, error)
+	// Status is that of a container now; nil without an error: not there.
+	Status func(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error)
+	// Sandboxes are all of a pod.
+	Sandboxes func(ctx context.Context, uid types.UID) ([]*runtimeapi.PodSandbox, error)
+}
+
+// Opener implements [backend.Exec], [backend.Attacher] and [backend.Forwarder].
+type Opener struct{ Sources }
+
+// New opens sessions of one runtime.
+func New(from Sources) *Opener { return &Opener{from} }
+
+// Exec runs a command. What has no live output is run by ExecSync, as the
 // kubelet runs its probes and hooks: the runtime kills the command when the call ends.
 // It gathers the output, at most 16 MiB, of which the host passes on what is wanted, and
 // gives it out at the end; that of a command which was killed is lost. All else goes
 // through the runtime's streaming server, where the end of a call closes the command's
 // streams; whether that ends the command is up to the command, as it is for a kubelet's.
-type commands struct{ *remote }
-
-// Exec runs a command.
-func (c commands) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
+func (o *Opener) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
 	op := "run command in container " + ref.Name
 	if len(spec.Command) == 0 {
 		return 0, backend.Errorf(backend.ErrInvalid, "%s: the command is empty", op)
 	}
-	id, err := c.idOf(ctx, ref)
+	id, err := o.idOf(ctx, ref)
 	if err != nil {
-		return 0, c.sessionFailed(ctx, op, "", err)
+		return 0, o.sessionFailed(ctx, op, "", err)
 	}
 	if spec.Live || spec.TTY || spec.Stdin != nil {
-		return c.stream(ctx, op, id, spec)
+		return o.stream(ctx, op, id, spec)
 	}
-	reply, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
+	reply, err := o.Runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
 		ContainerId: id, Cmd: spec.Command, Timeout: commandTimeout(ctx, spec.Timeout, time.Now()),
 	}, transport.Unbounded{}, transport.OutputCut{To: spec.MaxOutput})
 	if err != nil {
-		return 0, c.sessionFailed(ctx, op, id, err)
+		return 0, o.sessionFailed(ctx, op, id, err)
 	}
 	err = errors.Join(writeAll(spec.Stdout, reply.GetStdout()), writeAll(spec.Stderr, reply.GetStderr()))
 	if err != nil {
@@ -53,19 +71,19 @@ func (c commands) Exec(ctx context.Context, ref backend.ContainerRef, spec backe
 }
 
 // stream runs a command whose streams are passed on as they come.
-func (c commands) stream(ctx context.Context, op, id string, spec backend.ExecSpec) (int32, error) {
+func (o *Opener) stream(ctx context.Context, op, id string, spec backend.ExecSpec) (int32, error) {
 	ctx, cancel := spec.Within(ctx)
 	defer cancel()
 	stdin, stdout, stderr := streaming.Needs(backend.AttachSpec{Stdin: spec.Stdin, Stderr: spec.Stderr, TTY: spec.TTY})
-	reply, err := c.runtime.Exec(ctx, &runtimeapi.ExecRequest{
+	reply, err := o.Runtime.Exec(ctx, &runtimeapi.ExecRequest{
 		ContainerId: id, Cmd: spec.Command, Tty: spec.TTY, Stdin: stdin, Stdout: stdout, Stderr: stderr,
 	})
 	if err != nil {
-		return 0, c.sessionFailed(ctx, op, id, err)
+		return 0, o.sessionFailed(ctx, op, id, err)
 	}
-	code, err := streaming.Exec(ctx, c.streams, reply.GetUrl(), spec)
+	code, err := streaming.Exec(ctx, o.Streams, reply.GetUrl(), spec)
 	if err != nil {
-		return 0, c.sessionFailed(ctx, op, id, err)
+		return 0, o.sessionFailed(ctx, op, id, err)
 	}
 	return code, nil
 }
@@ -93,11 +111,11 @@ func writeAll(w io.Writer, b []byte) error {
 }
 
 // idOf is the runtime's id of a container. Errors: NotFound.
-func (r *remote) idOf(ctx context.Context, ref backend.ContainerRef) (string, error) {
+func (o *Opener) idOf(ctx context.Context, ref backend.ContainerRef) (string, error) {
 	if ref.ID != "" {
 		return ref.ID, nil
 	}
-	found, err := r.findContainer(ctx, ref.Pod.UID, ref.Name, ref.Attempt)
+	found, err := o.Container(ctx, ref.Pod.UID, ref.Name, ref.Attempt)
 	if err != nil {
 		return "", err
 	}
@@ -107,16 +125,16 @@ func (r *remote) idOf(ctx context.Context, ref backend.ContainerRef) (string, er
 // sessionFailed classes the error of a command that was not run to its end, or of an
 // attachment. The runtime has one code for nearly all of them: what the container is
 // doing and the text have to tell. Without an id the container was not found.
-func (r *remote) sessionFailed(ctx context.Context, op, id string, err error) error {
+func (o *Opener) sessionFailed(ctx context.Context, op, id string, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, backend.ErrUnavailable) {
 		// The time went by on the way there: nothing is known of the command.
 		return transport.Failed(err, "%s", op)
 	}
-	return r.sessionEnded(ctx, op, id, err)
+	return o.sessionEnded(ctx, op, id, err)
 }
 
 // sessionEnded is sessionFailed for what reached the runtime, or was ended before.
-func (r *remote) sessionEnded(ctx context.Context, op, id string, err error) error {
+func (o *Opener) sessionEnded(ctx context.Context, op, id string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", op, ctx.Err())
@@ -126,7 +144,7 @@ func (r *remote) sessionEnded(ctx context.Context, op, id string, err error) err
 	case id == "" || transport.Lost(err) || transport.IsNotFound(err) || !saidByRuntime(err):
 		return transport.Failed(err, "%s", op)
 	}
-	s, lookErr := r.askContainer(ctx, id)
+	s, lookErr := o.Status(ctx, id)
 	switch {
 	case lookErr != nil && ctx.Err() != nil:
 		// The runtime saw the end of the call before us, and said so in words.

@@ -1,4 +1,4 @@
-package cri
+package sessions
 
 import (
 	"context"
@@ -14,33 +14,30 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
-// forwarder implements [backend.Forwarder] through the runtime's streaming server,
-// which connects inside the sandbox's network.
-type forwarder struct{ *remote }
-
-// Forward connects to a port in the newest live sandbox of a pod. The runtime tells of
-// a refused connection on the connection: it shows in Read.
-func (f forwarder) Forward(ctx context.Context, pod backend.Ref, port uint16) (net.Conn, error) {
+// Forward connects to a port in the newest live sandbox of a pod: the runtime's streaming
+// server connects inside the sandbox's network. It tells of a refused connection on the
+// connection: that shows in Read.
+func (o *Opener) Forward(ctx context.Context, pod backend.Ref, port uint16) (net.Conn, error) {
 	op := fmt.Sprintf("forward to port %d of pod %s", port, pod.UID)
 	id := pod.ID
 	if id == "" {
 		var err error
-		if id, err = f.liveSandbox(ctx, pod); err != nil {
-			return nil, f.notForwarded(ctx, op, err)
+		if id, err = o.liveSandbox(ctx, pod); err != nil {
+			return nil, o.notForwarded(ctx, op, err)
 		}
 	}
-	reply, err := f.runtime.PortForward(ctx, &runtimeapi.PortForwardRequest{PodSandboxId: id, Port: []int32{int32(port)}})
+	reply, err := o.Runtime.PortForward(ctx, &runtimeapi.PortForwardRequest{PodSandboxId: id, Port: []int32{int32(port)}})
 	if err != nil {
-		return nil, f.notForwarded(ctx, op, f.whyNot(ctx, pod, id, err))
+		return nil, o.notForwarded(ctx, op, o.whyNot(ctx, pod, id, err))
 	}
-	conn, err := streaming.Forward(ctx, f.streams, reply.GetUrl(), port)
+	conn, err := streaming.Forward(ctx, o.Streams, reply.GetUrl(), port)
 	if err != nil {
-		return nil, f.notForwarded(ctx, op, err)
+		return nil, o.notForwarded(ctx, op, err)
 	}
 	return conn, nil
 }
 
-func (f forwarder) notForwarded(ctx context.Context, op string, err error) error {
+func (o *Opener) notForwarded(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", op, ctx.Err())
 	}
@@ -49,11 +46,11 @@ func (f forwarder) notForwarded(ctx context.Context, op string, err error) error
 
 // whyNot makes it NotFound when the sandbox is not alive: the runtime's answer has no
 // code that says so.
-func (f forwarder) whyNot(ctx context.Context, pod backend.Ref, id string, err error) error {
+func (o *Opener) whyNot(ctx context.Context, pod backend.Ref, id string, err error) error {
 	if transport.Lost(err) || transport.IsNotFound(err) {
 		return err
 	}
-	live, lookErr := f.liveSandbox(ctx, pod)
+	live, lookErr := o.liveSandbox(ctx, pod)
 	switch {
 	case errors.Is(lookErr, backend.ErrNotFound) || (lookErr == nil && live != id):
 		return backend.Classed(backend.ErrNotFound, err)
@@ -64,8 +61,8 @@ func (f forwarder) whyNot(ctx context.Context, pod backend.Ref, id string, err e
 }
 
 // liveSandbox finds the newest live sandbox of a pod. Errors: NotFound.
-func (f forwarder) liveSandbox(ctx context.Context, pod backend.Ref) (id string, err error) {
-	sandboxes, err := f.listSandboxes(ctx, pod.UID)
+func (o *Opener) liveSandbox(ctx context.Context, pod backend.Ref) (id string, err error) {
+	sandboxes, err := o.Sandboxes(ctx, pod.UID)
 	if err != nil {
 		return "", err
 	}
