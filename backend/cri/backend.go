@@ -11,6 +11,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/events"
 	"github.com/burstlet/burstlet/backend/cri/features"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/images"
@@ -59,6 +60,7 @@ type remote struct {
 	pullRecords images.Records
 	stats       *stats.Measurer
 	sessions    *sessions.Opener
+	events      *events.Follower
 	evictions   evictions
 
 	factsMu sync.Mutex
@@ -127,7 +129,7 @@ func newRemote(cfg Config, a access) (*remote, error) {
 	led := newLeader(cfg, a.host, a.may)
 	cgroups := &cgroupTimes{}
 	a.host = permitted{a.host, a.may, led, cgroups}
-	onHost := transport.HostCaller{Host: a.host, Socket: socket, PodOf: known.owner}
+	onHost := transport.HostCaller{Host: a.host, Socket: socket, PodOf: known.Owner}
 	t := transport.New(cfg.Endpoint, transport.DialSocket(a.control, socket), onHost, a.may)
 	slow := throttle.New()
 	r := &remote{
@@ -160,6 +162,9 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		Runtime: r.runtime, Streams: slow.Dialer(a.streams),
 		Container: r.findContainer, Status: r.askContainer, Sandboxes: r.listSandboxes,
 	})
+	r.events = events.New(events.Sources{
+		Node: cfg.NodeIdentity, Runtime: r.runtime, Transport: t, Known: known, Status: r.askContainer,
+	})
 	r.stopper = stopper.New(runtimeStops{r.runtime})
 	return r, nil
 }
@@ -189,7 +194,7 @@ func (r *remote) backend() *backend.Backend {
 
 		PullRecords: r.pullRecords,
 
-		Events:  events{r},
+		Events:  r.events,
 		Exec:    r.sessions,
 		Attach:  r.sessions,
 		Forward: r.sessions,

@@ -61,8 +61,8 @@ func newDetails() *details {
 	}
 }
 
-// own remembers the pod of a sandbox or container.
-func (d *details) own(id string, uid types.UID) {
+// Own remembers the pod of a sandbox or container.
+func (d *details) Own(id string, uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.owners[id] = uid
@@ -71,7 +71,7 @@ func (d *details) own(id string, uid types.UID) {
 
 // launch remembers the sandbox that was made of an attempt.
 func (d *details) launch(ref backend.Ref) {
-	d.own(ref.ID, ref.UID)
+	d.Own(ref.ID, ref.UID)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.launched[ref.UID] = ref
@@ -113,9 +113,9 @@ func (d *details) inspected(id string) {
 	delete(d.fresh, id)
 }
 
-// owner returns the pod of an id; known is also true of what is not ours, whose
+// Owner returns the pod of an id; known is also true of what is not ours, whose
 // UID is empty.
-func (d *details) owner(id string) (uid types.UID, known bool) {
+func (d *details) Owner(id string) (uid types.UID, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if uid, ok := d.owners[id]; ok {
@@ -124,8 +124,8 @@ func (d *details) owner(id string) (uid types.UID, known bool) {
 	return "", d.foreign[id]
 }
 
-// disown remembers that an id is not ours.
-func (d *details) disown(id string) {
+// Disown remembers that an id is not ours.
+func (d *details) Disown(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.foreign) >= maxForeign {
@@ -144,8 +144,8 @@ func (d *details) changed(uid types.UID) <-chan struct{} {
 	return d.waiting[uid]
 }
 
-// notify wakes those who await a hint about a pod.
-func (d *details) notify(uid types.UID) {
+// Notify wakes those who await a hint about a pod.
+func (d *details) Notify(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c := d.waiting[uid]; c != nil {
@@ -187,8 +187,8 @@ func (d *details) resources(c *runtimeapi.Container) *corev1.ResourceRequirement
 	return resourceFacts(&was, d.enforced[c.GetId()])
 }
 
-// forget drops what is known of a container, to be asked anew.
-func (d *details) forget(id string) {
+// Forget drops what is known of a container, to be asked anew.
+func (d *details) Forget(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.containers, id)

@@ -9,8 +9,8 @@
 //	details     what a listing does not say, fetched once per change
 //	throttle    slows streams while pods start or go
 //
-// pods, containers, events, logs, dialer and node are thin: each turns one part of the
-// contract into CRI calls and host operations, as do packages images, sessions and stats.
+// pods, containers, logs, dialer and node are thin: each turns one part of the contract into
+// CRI calls and host operations, as do packages events, images, sessions and stats.
 // What these ask for is package convert's to say.
 //
 // The runtime is the database. A sandbox carries the kubelet's labels, its

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	containerdtypes "github.com/containerd/containerd/api/types"
-	"google.golang.org/protobuf/types/known/anypb"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -23,7 +21,7 @@ func follow(t *testing.T, w *world, r *remote) <-chan types.UID {
 	hints := make(chan types.UID)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- events{r}.Run(ctx, hints) }()
+	go func() { ended <- r.events.Run(ctx, hints) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -188,19 +186,8 @@ func TestEventsEndWithTheStream(t *testing.T) {
 	w := &world{fake: fake, access: here(), cfg: Config{Endpoint: "unix://" + socket, NodeIdentity: "n"}}
 	r, _ := w.connect(t)
 	ended := make(chan error, 1)
-	go func() { ended <- events{r}.Run(t.Context(), make(chan types.UID)) }()
+	go func() { ended <- r.events.Run(t.Context(), make(chan types.UID)) }()
 	eventually(t, "the stream is open", func() bool { return fake.Subscribers() == 1 })
 	stop()
 	wantClass(t, <-ended, backend.ErrUnavailable)
-}
-
-func FuzzDecode(f *testing.F) {
-	f.Add("/tasks/exit", []byte("\x0a\x01a\x12\x01a\x18\x05"))
-	f.Add("/tasks/start", []byte("\x0a\xff"))
-	f.Fuzz(func(t *testing.T, topic string, value []byte) {
-		id, exit, err := decode(&containerdtypes.Envelope{Topic: topic, Event: &anypb.Any{Value: value}})
-		if err != nil && (id != "" || exit) {
-			t.Errorf("%q, %v beside %v", id, exit, err)
-		}
-	})
 }

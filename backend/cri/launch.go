@@ -118,7 +118,7 @@ func (p pods) runSandbox(
 	)
 	switch {
 	case i >= 0 && reserved(cause):
-		p.details.own(sandboxes[i].GetId(), ref.UID)
+		p.details.Own(sandboxes[i].GetId(), ref.UID)
 		return true, nil
 	case i >= 0:
 		// The name was free, so this call made it and could not clean up.

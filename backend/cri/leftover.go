@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/burstlet/burstlet/backend/cri/events"
 	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
@@ -24,7 +25,7 @@ const sigkill = 9
 // killLeftover ends what still runs of a container that CRI calls exited. It
 // does nothing where nothing runs, or where the runtime is not containerd.
 func (r *remote) killLeftover(ctx context.Context, id string) error {
-	ctx = metadata.AppendToOutgoingContext(ctx, "containerd-namespace", containerdNamespace)
+	ctx = metadata.AppendToOutgoingContext(ctx, "containerd-namespace", events.ContainerdNamespace)
 	tasks := tasksapi.NewTasksClient(r.transport)
 	_, err := tasks.Kill(ctx, &tasksapi.KillRequest{ContainerID: id, Signal: sigkill, All: true})
 	if nothingThere(err) {

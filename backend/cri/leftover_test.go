@@ -14,6 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/events"
 	"github.com/burstlet/burstlet/test/kit/lane"
 	testimages "github.com/burstlet/burstlet/test/parts/images"
 )
@@ -117,7 +118,7 @@ func (w *realWorld) containersOf(t *testing.T, ref backend.Ref) []string {
 
 // tasksOf counts what containerd itself runs of containers.
 func (w *realWorld) tasksOf(t *testing.T, ids []string) int {
-	ctx := metadata.AppendToOutgoingContext(t.Context(), "containerd-namespace", containerdNamespace)
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "containerd-namespace", events.ContainerdNamespace)
 	list, err := tasksapi.NewTasksClient(w.transport).List(ctx, &tasksapi.ListTasksRequest{})
 	if err != nil {
 		t.Error(err)

@@ -113,10 +113,10 @@ func (p pods) facts(ctx context.Context, views []*view) ([]backend.PodFacts, err
 
 func (p pods) ownView(v *view) {
 	if v.sandbox != nil {
-		p.details.own(v.ref.ID, v.ref.UID)
+		p.details.Own(v.ref.ID, v.ref.UID)
 	}
 	for _, c := range v.containers {
-		p.details.own(c.GetId(), v.ref.UID)
+		p.details.Own(c.GetId(), v.ref.UID)
 	}
 }
 

@@ -115,7 +115,7 @@ func (z resizer) update(ctx context.Context, id string, spec backend.ContainerSp
 	if err != nil {
 		return transport.Failed(err, "resize container %s", spec.Container.Name)
 	}
-	z.details.forget(id)
+	z.details.Forget(id)
 	z.details.resize(id, convert.Enforced(spec.Container.Resources))
 	return nil
 }

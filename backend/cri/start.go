@@ -47,7 +47,7 @@ func (c containers) start(ctx context.Context, ref backend.Ref, spec backend.Con
 	if err != nil {
 		return err
 	}
-	c.details.own(id, ref.UID)
+	c.details.Own(id, ref.UID)
 	var linking sync.WaitGroup
 	linking.Go(func() { c.link(ctx, sandbox, spec, id) })
 	defer linking.Wait()

@@ -1,4 +1,4 @@
-package cri
+package events
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// containerdNamespace is where containerd's CRI plugin keeps its objects.
-	containerdNamespace = "k8s.io"
+	// ContainerdNamespace is where containerd's CRI plugin keeps its objects.
+	ContainerdNamespace = "k8s.io"
 	// exitWaits bounds the exits waited for at once.
 	exitWaits = 32
 )
@@ -21,11 +21,11 @@ const (
 // containerdEvents sends hints from containerd's own events of the last stages
 // of every change: a task started, ended or out of memory, a container gone. What is
 // made is known from the call that made it, or else from a listing.
-func (e events) containerdEvents(ctx context.Context, hints chan<- types.UID) error {
+func (e *Follower) containerdEvents(ctx context.Context, hints chan<- types.UID) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(1 + exitWaits)
-	stream, err := eventsapi.NewEventsClient(e.transport).Subscribe(ctx, &eventsapi.SubscribeRequest{
-		Filters: []string{`namespace==` + containerdNamespace + `,topic~="^/(tasks/(start|exit|oom)|containers/delete)$"`},
+	stream, err := eventsapi.NewEventsClient(e.from.Transport).Subscribe(ctx, &eventsapi.SubscribeRequest{
+		Filters: []string{`namespace==` + ContainerdNamespace + `,topic~="^/(tasks/(start|exit|oom)|containers/delete)$"`},
 	})
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func (e events) containerdEvents(ctx context.Context, hints chan<- types.UID) er
 		for {
 			envelope, err := stream.Recv()
 			if err != nil {
-				return e.transport.Explain(err)
+				return e.from.Transport.Explain(err)
 			}
 			if err := e.handle(ctx, g, envelope, hints); err != nil {
 				return err
@@ -44,14 +44,14 @@ func (e events) containerdEvents(ctx context.Context, hints chan<- types.UID) er
 	return g.Wait()
 }
 
-func (e events) handle(
+func (e *Follower) handle(
 	ctx context.Context, g *errgroup.Group, envelope *containerdtypes.Envelope, hints chan<- types.UID,
 ) error {
 	id, exit, err := decode(envelope)
 	if err != nil || id == "" {
 		return err
 	}
-	if _, known := e.details.owner(id); !known && envelope.GetTopic() == "/tasks/start" {
+	if _, known := e.from.Known.Owner(id); !known && envelope.GetTopic() == "/tasks/start" {
 		return nil // a sandbox whose call has not returned, or somebody else's
 	}
 	uid, err := e.podOf(ctx, id)
@@ -60,7 +60,7 @@ func (e events) handle(
 	}
 	if envelope.GetTopic() == "/tasks/oom" {
 		// What was learnt of the container's end may not have known it yet.
-		e.details.forget(id)
+		e.from.Known.Forget(id)
 	}
 	if !exit {
 		return e.send(ctx, hints, uid)

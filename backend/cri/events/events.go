@@ -1,4 +1,4 @@
-package cri
+package events
 
 import (
 	"context"
@@ -19,8 +19,36 @@ import (
 	"github.com/burstlet/burstlet/backend/pause"
 )
 
-// events implements [backend.Events].
-type events struct{ *remote }
+// Known is what is known of this node's sandboxes and containers, by their ids.
+type Known interface {
+	// Owner returns the pod of an id; known is also true of what is not ours, whose UID is
+	// empty.
+	Owner(id string) (uid types.UID, known bool)
+	// Own remembers the pod of an id, Disown that it is not ours.
+	Own(id string, uid types.UID)
+	Disown(id string)
+	// Forget drops what is known of a container, to be asked anew.
+	Forget(id string)
+	// Notify wakes those who await a hint about a pod.
+	Notify(uid types.UID)
+}
+
+// Sources are what events are made of.
+type Sources struct {
+	// Node is the identity whose pods are ours.
+	Node      string
+	Runtime   runtimeapi.RuntimeServiceClient
+	Transport *transport.Transport
+	Known     Known
+	// Status is that of a container now; nil without an error: not there.
+	Status func(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error)
+}
+
+// Follower implements [backend.Events].
+type Follower struct{ from Sources }
+
+// New follows the events of one runtime.
+func New(from Sources) *Follower { return &Follower{from} }
 
 // criEventsSince is the containerd whose stream of CRI's events is everybody's. That of
 // 1.7 gives each event to one of those who follow it, be that a stream whose client has
@@ -29,7 +57,7 @@ const criEventsSince = "2.0"
 
 // Run sends hints from CRI's own event stream, or where the runtime has none for
 // everybody from containerd's event service on the same socket.
-func (e events) Run(ctx context.Context, hints chan<- types.UID) error {
+func (e *Follower) Run(ctx context.Context, hints chan<- types.UID) error {
 	err := e.follow(ctx, hints)
 	if ended := ctx.Err(); ended != nil {
 		return ended
@@ -40,8 +68,8 @@ func (e events) Run(ctx context.Context, hints chan<- types.UID) error {
 	return transport.Failed(err, "follow events")
 }
 
-func (e events) follow(ctx context.Context, hints chan<- types.UID) error {
-	v, err := e.runtime.Version(ctx, &runtimeapi.VersionRequest{})
+func (e *Follower) follow(ctx context.Context, hints chan<- types.UID) error {
+	v, err := e.from.Runtime.Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
 		return err
 	}
@@ -55,15 +83,15 @@ func (e events) follow(ctx context.Context, hints chan<- types.UID) error {
 	return err
 }
 
-func (e events) criEvents(ctx context.Context, hints chan<- types.UID) error {
-	stream, err := e.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
+func (e *Follower) criEvents(ctx context.Context, hints chan<- types.UID) error {
+	stream, err := e.from.Runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {
 		return err
 	}
 	for {
 		event, err := stream.Recv()
 		if err != nil {
-			return e.transport.Explain(err)
+			return e.from.Transport.Explain(err)
 		}
 		uid, err := e.eventPod(ctx, event)
 		if err != nil {
@@ -76,9 +104,9 @@ func (e events) criEvents(ctx context.Context, hints chan<- types.UID) error {
 }
 
 // eventPod is the pod that an event is about, empty if it is not ours.
-func (e events) eventPod(ctx context.Context, event *runtimeapi.ContainerEventResponse) (types.UID, error) {
+func (e *Follower) eventPod(ctx context.Context, event *runtimeapi.ContainerEventResponse) (types.UID, error) {
 	if s := event.GetPodSandboxStatus(); s != nil {
-		if s.GetLabels()[convert.LabelNode] != e.cfg.NodeIdentity {
+		if s.GetLabels()[convert.LabelNode] != e.from.Node {
 			return "", nil
 		}
 		return types.UID(s.GetMetadata().GetUid()), nil
@@ -88,33 +116,33 @@ func (e events) eventPod(ctx context.Context, event *runtimeapi.ContainerEventRe
 
 // podOf is the pod that a sandbox or container belongs to, empty if it is not
 // ours or gone. One that is not known is looked up once.
-func (e events) podOf(ctx context.Context, id string) (types.UID, error) {
-	if uid, known := e.details.owner(id); known {
+func (e *Follower) podOf(ctx context.Context, id string) (types.UID, error) {
+	if uid, known := e.from.Known.Owner(id); known {
 		return uid, nil
 	}
 	labels, err := e.labelsOf(ctx, id)
 	if err != nil || labels == nil {
 		return "", err
 	}
-	if labels[convert.LabelNode] != e.cfg.NodeIdentity {
-		e.details.disown(id)
+	if labels[convert.LabelNode] != e.from.Node {
+		e.from.Known.Disown(id)
 		return "", nil
 	}
 	uid := types.UID(labels[convert.LabelPodUID])
-	e.details.own(id, uid)
+	e.from.Known.Own(id, uid)
 	return uid, nil
 }
 
 // labelsOf is nil without an error when there is no such id.
-func (e events) labelsOf(ctx context.Context, id string) (map[string]string, error) {
-	c, err := e.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+func (e *Follower) labelsOf(ctx context.Context, id string) (map[string]string, error) {
+	c, err := e.from.Runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	if err == nil {
 		return c.GetStatus().GetLabels(), nil
 	}
 	if !transport.IsNotFound(err) {
 		return nil, fmt.Errorf("look at container %s: %w", id, err)
 	}
-	s, err := e.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
+	s, err := e.from.Runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	if err == nil {
 		return s.GetStatus().GetLabels(), nil
 	}
@@ -125,11 +153,11 @@ func (e events) labelsOf(ctx context.Context, id string) (map[string]string, err
 }
 
 // send passes a hint on, unless there is no pod to inspect.
-func (e events) send(ctx context.Context, hints chan<- types.UID, uid types.UID) error {
+func (e *Follower) send(ctx context.Context, hints chan<- types.UID, uid types.UID) error {
 	if uid == "" {
 		return nil
 	}
-	e.details.notify(uid)
+	e.from.Known.Notify(uid)
 	select {
 	case hints <- uid:
 		return nil
@@ -150,7 +178,7 @@ const (
 // awaitExit waits until CRI says that a container or sandbox does not run. Its
 // event comes first: a listing at once would still show it running, and nothing
 // would look again before the next poll.
-func (e events) awaitExit(ctx context.Context, id string) error {
+func (e *Follower) awaitExit(ctx context.Context, id string) error {
 	wait := exitPoll
 	for range exitPolls {
 		running, err := e.stillRuns(ctx, id)
@@ -165,15 +193,15 @@ func (e events) awaitExit(ctx context.Context, id string) error {
 	return nil
 }
 
-func (e events) stillRuns(ctx context.Context, id string) (bool, error) {
-	s, err := e.askContainer(ctx, id)
+func (e *Follower) stillRuns(ctx context.Context, id string) (bool, error) {
+	s, err := e.from.Status(ctx, id)
 	if err != nil {
 		return false, err
 	}
 	if s != nil {
 		return s.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING, nil
 	}
-	reply, err := e.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
+	reply, err := e.from.Runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	if transport.IsNotFound(err) {
 		return false, nil
 	}
