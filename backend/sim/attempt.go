@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/filesystem"
 )
 
 // attempt is one sandbox or task. The times below "projection" may lie in the
@@ -23,7 +24,7 @@ type attempt struct {
 	// containers are in the order of creation; in the pod unit, of the spec.
 	containers []*container
 	// volumes came with the launch; nil where Files lends them.
-	volumes map[string]*volume
+	volumes map[string]*filesystem.Volume
 	// health says that its facts carry verdicts of health.
 	health bool
 	// grace is what the pod leaves its sidecars at its end.
@@ -50,7 +51,7 @@ type container struct {
 	attempt                        int
 	// spec is what it was made from; mounts are its volumes.
 	spec   backend.ContainerSpec
-	mounts []mount
+	mounts []filesystem.Mount
 	// user is whom it runs as.
 	user *corev1.LinuxContainerUser
 	// held are the cpu and memory that it has; nil for none. Facts share it: it is

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/filesystem"
 )
 
 // Kind is what happened in an Event.
@@ -85,14 +86,14 @@ const maxViolations = 100
 type recorder struct {
 	keep       bool
 	history    []Event
-	placements map[VolumeKey][]*placement
+	placements map[VolumeKey][]*filesystem.Placement
 	audit      Audit
 }
 
 func newRecorder(keep bool) recorder {
 	return recorder{
 		keep:       keep,
-		placements: map[VolumeKey][]*placement{},
+		placements: map[VolumeKey][]*filesystem.Placement{},
 		audit:      Audit{Launches: map[types.UID]int{}, Starts: map[ContainerKey]int{}},
 	}
 }
@@ -123,13 +124,13 @@ func (r *recorder) add(e Event) {
 }
 
 // placed records the contents of a volume.
-func (r *recorder) placed(v *volume, now time.Time) {
+func (r *recorder) placed(v *filesystem.Volume, now time.Time) {
 	if !r.keep {
 		return
 	}
-	key := VolumeKey{v.ref.UID, v.name}
-	r.placements[key] = append(r.placements[key], v.now)
-	r.add(Event{At: now, Kind: Placed, Pod: v.ref, Volume: v.name, Hash: v.now.hash})
+	key := VolumeKey{v.Ref.UID, v.Name}
+	r.placements[key] = append(r.placements[key], v.Now)
+	r.add(Event{At: now, Kind: Placed, Pod: v.Ref, Volume: v.Name, Hash: v.Now.Hash})
 }
 
 func (r *recorder) violation(v Violation) {
@@ -156,7 +157,7 @@ func (r *recorder) launched(a *attempt, others []*attempt, now time.Time) {
 	}
 	for name, v := range a.volumes {
 		key := VolumeKey{a.ref.UID, name}
-		r.placements[key] = append(r.placements[key], v.now)
+		r.placements[key] = append(r.placements[key], v.Now)
 	}
 	r.add(Event{At: now, Kind: Launched, Pod: a.ref})
 }

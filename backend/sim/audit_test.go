@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/filesystem"
 )
 
 // TestOverlapsOfAttempts: what is launched beside an attempt that is live is a violation, and nothing else is.
@@ -98,15 +99,18 @@ func TestOverlapsOfContainers(t *testing.T) {
 
 // TestWhatIsRecorded: events in their order, counts and contents, where they are to be kept.
 func TestWhatIsRecorded(t *testing.T) {
-	v := newVolume(backend.Ref{UID: "u", Attempt: 3, ID: "x"}, backend.VolumeSpec{Name: "v", Hash: "one"}, second(1))
+	v := filesystem.NewVolume(
+		backend.Ref{UID: "u", Attempt: 3, ID: "x"}, backend.VolumeSpec{Name: "v", Hash: "one"}, second(1),
+	)
 	a := &attempt{
-		ref: backend.Ref{UID: "u"}, containers: []*container{{name: "c"}, {name: "d"}}, volumes: map[string]*volume{"v": v},
+		ref: backend.Ref{UID: "u"}, containers: []*container{{name: "c"}, {name: "d"}},
+		volumes: map[string]*filesystem.Volume{"v": v},
 	}
 	for _, keep := range []bool{true, false} {
 		r := newRecorder(keep)
 		r.launched(a, nil, second(2))
 		r.started(a, &container{name: "c", attempt: 1}, nil, second(3))
-		v.now = newPlacement(backend.VolumeSpec{Hash: "two"}, second(4))
+		v.Now = filesystem.NewVolume(backend.Ref{}, backend.VolumeSpec{Hash: "two"}, second(4)).Now
 		r.placed(v, second(4))
 		var kinds []Kind
 		for i, e := range r.history {
@@ -117,7 +121,7 @@ func TestWhatIsRecorded(t *testing.T) {
 		}
 		var hashes []string
 		for _, p := range r.placements[VolumeKey{"u", "v"}] {
-			hashes = append(hashes, p.hash)
+			hashes = append(hashes, p.Hash)
 		}
 		c, d := r.audit.Starts[ContainerKey{"u", "c"}], r.audit.Starts[ContainerKey{"u", "d"}]
 		got := fmt.Sprint(kinds, r.audit.Launches["u"], c, d, hashes)
@@ -128,7 +132,7 @@ func TestWhatIsRecorded(t *testing.T) {
 		if got != want {
 			t.Errorf("kept: %v: %s, want %s", keep, got, want)
 		}
-		v.now = newPlacement(backend.VolumeSpec{Hash: "one"}, second(1))
+		v.Now = filesystem.NewVolume(backend.Ref{}, backend.VolumeSpec{Hash: "one"}, second(1)).Now
 	}
 }
 

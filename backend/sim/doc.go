@@ -24,16 +24,15 @@
 //
 // How the files fit: config.go is what a remote is made with; program.go runs command
 // lines on paper and exec_live.go in time, both as machines of package shell;
-// volumes.go is what is placed and mounted, filesystem.go what a container sees of
-// it. remote.go holds what exists, attempt.go and project.go are one attempt of a
-// pod and its future, facts.go and termination_message.go what is
-// shown of it. pods.go,
-// containers.go, resize.go, files.go, images.go, store.go, events.go, exec.go,
-// attach*.go, forward.go, logs.go, dial.go, stats.go with resource_use.go, and node.go lend
-// the fields of the contract; audit.go records what truly happened.
+// container_files.go is what a container sees of files, by package filesystem. remote.go
+// holds what exists, attempt.go and project.go are one attempt of a pod and its future,
+// facts.go and termination_message.go what is shown of it. pods.go, containers.go,
+// resize.go, files.go, images.go, store.go, events.go, exec.go, attach*.go, forward.go,
+// logs.go, dial.go, stats.go with resource_use.go, and node.go lend the fields of the
+// contract; audit.go records what truly happened.
 //
-// The packages below are parts that know nothing of pods: shell, terminal and
-// duplex. simrpc carries the contract over a socket.
+// The packages below are parts: filesystem knows volumes of pods, shell, terminal and
+// duplex nothing of them. simrpc carries the contract over a socket.
 //
 // It is large because it lends every field of the contract over one memory: what is in it
 // is projected, shown and changed under one lock.

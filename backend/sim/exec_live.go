@@ -177,7 +177,7 @@ func (l *live) ReadDir(dir string) ([]string, bool) {
 	now := l.remote.lock()
 	defer l.remote.mu.Unlock()
 	lookup := func(name string) shell.Entry { return l.container.lookup(name, now) }
-	return l.container.list(dir, lookup, nil)
+	return l.container.tree().List(dir, lookup, nil)
 }
 
 // Change writes as the container.
@@ -185,11 +185,11 @@ func (l *live) Change(name string, op shell.Op, data string) string {
 	now := l.remote.lock()
 	defer l.remote.mu.Unlock()
 	c := l.container
-	w, why := c.change(now.Sub(c.started), name, op, data)
+	w, why := c.tree().Change(now.Sub(c.started), name, op, data)
 	switch {
 	case why != "":
 		return why
-	case !c.fits(w):
+	case !w.Fits(c.program.writes):
 		return shell.NoSpace
 	}
 	c.keep(w)

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/filesystem"
 	"github.com/burstlet/burstlet/backend/sim/shell"
 )
 
@@ -79,8 +80,8 @@ func TestWhatIsShownOfAContainer(t *testing.T) {
 		c := &container{
 			created: second(2), started: moment(tt.started), finished: moment(tt.finished), exitCode: 3, oom: true,
 			reason: "Why", message: tt.message, user: &corev1.LinuxContainerUser{UID: 7},
-			program: program{writes: []write{
-				{place: place{path: corev1.TerminationMessagePathDefault}, op: shell.Replace, data: "last words"},
+			program: program{writes: []filesystem.Write{
+				{Place: filesystem.Place{Path: corev1.TerminationMessagePathDefault}, Op: shell.Replace, Data: "last words"},
 			}},
 		}
 		c.hold(corev1.ResourceRequirements{Limits: resources("1", "")})

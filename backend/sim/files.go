@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/filesystem"
 	"github.com/burstlet/burstlet/backend/sim/shell"
 )
 
@@ -26,7 +27,7 @@ func (v filesView) Place(ctx context.Context, spec backend.VolumeSpec) error {
 	if err := v.request(ctx, op); err != nil {
 		return err
 	}
-	if err := checkVolume(spec); err != nil {
+	if err := filesystem.Check(spec); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	v.place(spec)
@@ -40,18 +41,18 @@ func (v filesView) place(spec backend.VolumeSpec) {
 	key := volumeKey{v.node, ref.UID}
 	of := v.volumes[key]
 	if of == nil {
-		of = map[string]*volume{}
+		of = map[string]*filesystem.Volume{}
 		v.volumes[key] = of
 	}
 	there := of[spec.Name]
 	switch {
 	case there == nil:
-		there = newVolume(ref, spec, now)
+		there = filesystem.NewVolume(ref, spec, now)
 		of[spec.Name] = there
-	case there.now.hash == spec.Hash:
+	case there.Now.Hash == spec.Hash:
 		return
 	default:
-		there.swap(spec, now)
+		there.Swap(spec, now)
 	}
 	v.audit.placed(there, now)
 }
@@ -79,16 +80,16 @@ func (v filesView) clear(ref backend.Ref) error {
 	for _, a := range v.pods[ref.UID] {
 		for _, c := range a.containers {
 			if len(c.mounts) > 0 && a.node == v.node && c.runs(a, now) {
-				return fmt.Errorf("unmount %q: device or resource busy: container %s runs", c.mounts[0].volume.name, c.name)
+				return fmt.Errorf("unmount %q: device or resource busy: container %s runs", c.mounts[0].Volume.Name, c.name)
 			}
 		}
 	}
 	delete(v.volumes, key)
-	v.audit.add(Event{At: now, Kind: Cleared, Pod: anyOf(of).ref})
+	v.audit.add(Event{At: now, Kind: Cleared, Pod: anyOf(of).Ref})
 	return nil
 }
 
-func anyOf(of map[string]*volume) *volume {
+func anyOf(of map[string]*filesystem.Volume) *filesystem.Volume {
 	for _, v := range of {
 		return v
 	}
@@ -117,7 +118,7 @@ func (v filesView) list() []backend.VolumeFacts {
 		}
 		for _, vol := range of {
 			out = append(out, backend.VolumeFacts{
-				Pod: vol.ref, Name: vol.name, Hash: vol.now.hash, PlacedAt: shown(vol.now.at, now),
+				Pod: vol.Ref, Name: vol.Name, Hash: vol.Now.Hash, PlacedAt: shown(vol.Now.At, now),
 			})
 		}
 	}
@@ -131,7 +132,7 @@ func (v filesView) list() []backend.VolumeFacts {
 }
 
 // volumesOf are those that an attempt's containers may mount.
-func (v *view) volumesOf(a *attempt) map[string]*volume {
+func (v *view) volumesOf(a *attempt) map[string]*filesystem.Volume {
 	if a.volumes != nil {
 		return a.volumes
 	}
@@ -139,13 +140,13 @@ func (v *view) volumesOf(a *attempt) map[string]*volume {
 }
 
 // carried are the volumes that came with a launch.
-func carried(spec backend.LaunchSpec, now time.Time) (map[string]*volume, error) {
-	out := make(map[string]*volume, len(spec.Volumes))
+func carried(spec backend.LaunchSpec, now time.Time) (map[string]*filesystem.Volume, error) {
+	out := make(map[string]*filesystem.Volume, len(spec.Volumes))
 	for _, s := range spec.Volumes {
-		if err := checkVolume(s); err != nil {
+		if err := filesystem.Check(s); err != nil {
 			return nil, err
 		}
-		out[s.Name] = newVolume(spec.Ref(), s, now)
+		out[s.Name] = filesystem.NewVolume(spec.Ref(), s, now)
 	}
 	return out, nil
 }
@@ -163,7 +164,7 @@ type Placement struct {
 func (r *Remote) Volume(uid types.UID, name string) (Placement, bool) {
 	r.lock()
 	defer r.mu.Unlock()
-	var found *volume
+	var found *filesystem.Volume
 	for key, of := range r.volumes {
 		if key.uid == uid && of[name] != nil {
 			found = of[name]
@@ -177,7 +178,7 @@ func (r *Remote) Volume(uid types.UID, name string) (Placement, bool) {
 	if found == nil {
 		return Placement{}, false
 	}
-	return found.now.shown(), true
+	return contentsOf(found.Now), true
 }
 
 // Placements returns all contents that a volume ever had, in order, also after
@@ -187,13 +188,14 @@ func (r *Remote) Placements(uid types.UID, name string) []Placement {
 	defer r.mu.Unlock()
 	var out []Placement
 	for _, p := range r.audit.placements[VolumeKey{uid, name}] {
-		out = append(out, p.shown())
+		out = append(out, contentsOf(p))
 	}
 	return out
 }
 
-func (p *placement) shown() Placement {
-	return Placement{At: p.at.Round(0), Hash: p.hash, Files: p.sorted()}
+// contentsOf shows a placement.
+func contentsOf(p *filesystem.Placement) Placement {
+	return Placement{At: p.At.Round(0), Hash: p.Hash, Files: p.Sorted()}
 }
 
 // Read returns a file of a volume as its containers see it now.
@@ -217,9 +219,9 @@ func (v filesView) read(file backend.VolumeFile) ([]byte, error) {
 		return nil, backend.Errorf(backend.ErrNotFound, "the volume is not placed")
 	}
 	name := path.Clean(file.Path)
-	e := of.lookup(name, now)
+	e := of.Lookup(name, now)
 	switch {
-	case e.Kind == shell.Missing && !of.holds(name, now):
+	case e.Kind == shell.Missing && !of.Holds(name, now):
 		return nil, backend.Errorf(backend.ErrNotFound, "no such file")
 	case e.Kind != shell.File:
 		return nil, backend.Errorf(backend.ErrInvalid, "it is no regular file")
@@ -227,4 +229,10 @@ func (v filesView) read(file backend.VolumeFile) ([]byte, error) {
 		return nil, backend.Errorf(backend.ErrInvalid, "it is larger than %d bytes", backend.MaxReadFile)
 	}
 	return e.Data, nil
+}
+
+// volumeKey names the volumes of one pod of one node.
+type volumeKey struct {
+	node string
+	uid  types.UID
 }

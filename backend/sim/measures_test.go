@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/filesystem"
 	"github.com/burstlet/burstlet/backend/sim/shell"
 )
 
@@ -71,15 +72,18 @@ func TestLevels(t *testing.T) {
 
 // TestWhatAContainerLeaves: its log and its own files as they were so long after its start; volumes are not its own.
 func TestWhatAContainerLeaves(t *testing.T) {
-	at := func(n int, name string, op shell.Op, data string) write {
-		return write{at: time.Duration(n) * time.Second, place: place{path: name}, op: op, data: data}
+	at := func(n int, name string, op shell.Op, data string) filesystem.Write {
+		return filesystem.Write{At: time.Duration(n) * time.Second, Place: filesystem.Place{Path: name}, Op: op, Data: data}
 	}
 	c := &container{started: second(100), program: program{
 		lines: []line{{text: "12345"}, {at: time.Second, text: ""}, {at: 9 * time.Second, text: "123"}},
-		writes: []write{
+		writes: []filesystem.Write{
 			at(1, "/a", shell.Replace, "12345"), at(2, "/b", shell.Append, "12"), at(3, "/a", shell.Append, "6"),
 			at(4, "/d", shell.MakeDir, ""),
-			{at: 4 * time.Second, place: place{&volume{}, "/a"}, data: strings.Repeat("x", 99)},
+			{
+				At: 4 * time.Second, Place: filesystem.Place{Volume: &filesystem.Volume{}, Path: "/a"},
+				Data: strings.Repeat("x", 99),
+			},
 			at(5, "/b", shell.Replace, "1"), at(6, "/a", shell.Remove, ""),
 		},
 	}}
@@ -207,11 +211,12 @@ func TestUsageOfAPod(t *testing.T) {
 			c.finished = second(52)
 		}
 		a.containers = []*container{c}
-		holding := func(text string) *placement {
-			return newPlacement(backend.VolumeSpec{Files: []backend.File{{Path: "f", Data: []byte(text)}}}, epoch)
+		holding := func(text string) *filesystem.Placement {
+			files := []backend.File{{Path: "f", Data: []byte(text)}}
+			return filesystem.NewVolume(backend.Ref{}, backend.VolumeSpec{Files: files}, epoch).Now
 		}
-		p, sum := a.stats(map[string]*volume{
-			"local": {local: true, now: holding("123")}, "memory": {now: holding("12345")},
+		p, sum := a.stats(map[string]*filesystem.Volume{
+			"local": {Local: true, Now: holding("123")}, "memory": {Now: holding("12345")},
 		}, second(60))
 		got := []string{"-", number(p.Processes), "-", "-"}
 		if p.EphemeralStorage != nil {

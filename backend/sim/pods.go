@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/filesystem"
 )
 
 // podsView lends backend.Pods.
@@ -133,7 +134,7 @@ func (v *view) newContainer(a *attempt, spec backend.ContainerSpec, attempt int,
 		c.imageID = imageID(c.image)
 	}
 	var err error
-	if c.mounts, err = mounts(spec, v.volumesOf(a)); err != nil {
+	if c.mounts, err = filesystem.Mounts(spec, v.volumesOf(a), normalize); err != nil {
 		return nil, err
 	}
 	c.user = linuxUser(&spec)
@@ -144,21 +145,21 @@ func (v *view) newContainer(a *attempt, spec backend.ContainerSpec, attempt int,
 		c.program.Life = v.cfg.Script(spec.Pod, spec.Container, attempt)
 	}
 	for _, w := range c.program.writes {
-		c.subscribe(w)
+		w.Subscribe(c)
 	}
 	return c, nil
 }
 
 // writesOfInits are what the init containers of an attempt that runs as one will
 // have left in its volumes when the next container starts.
-func (a *attempt) writesOfInits() []write {
-	var out []write
+func (a *attempt) writesOfInits() []filesystem.Write {
+	var out []filesystem.Write
 	if a.volumes == nil {
 		return nil // each container is made when those before it have ended
 	}
 	for _, c := range a.containers {
 		for _, w := range c.program.writes {
-			if c.init && w.volume != nil {
+			if c.init && w.Volume != nil {
 				out = append(out, w)
 			}
 		}

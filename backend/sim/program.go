@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/filesystem"
 	"github.com/burstlet/burstlet/backend/sim/shell"
 	"github.com/burstlet/burstlet/backend/sim/terminal"
 )
@@ -28,10 +29,10 @@ type program struct {
 	Life
 	lines     []line
 	loads     []load
-	writes    []write
+	writes    []filesystem.Write
 	listeners []shell.Listener
 	// before and readAt are what it was read with.
-	before []write
+	before []filesystem.Write
 	readAt time.Time
 	// shed is how many of the first lines are not kept any more; written is the
 	// length of those that were added in time.
@@ -49,7 +50,7 @@ type line struct {
 
 // readProgram runs a container's command line on paper, with the files that it
 // sees now and what will have been written before it starts.
-func readProgram(c *container, before []write, now time.Time) program {
+func readProgram(c *container, before []filesystem.Write, now time.Time) program {
 	m := &paper{container: c, before: before, now: now}
 	m.out.before, m.out.readAt = before, now
 	argv := c.argv()
@@ -84,7 +85,7 @@ func (c *container) forShell() shell.Container {
 // paper is a machine on which time passes in a sum.
 type paper struct {
 	container *container
-	before    []write
+	before    []filesystem.Write
 	now       time.Time
 	out       program
 }
@@ -119,21 +120,23 @@ func linesOf(text string, fd int, at time.Duration) []line {
 
 // Lookup sees the files of now, and what was written on paper.
 func (m *paper) Lookup(name string) shell.Entry {
-	at, _ := m.container.locate(name)
-	writes := slices.DeleteFunc(slices.Clone(m.writes()), func(w write) bool { return w.place != at })
-	return replay(m.container.lookup(name, m.now), writes, func(w write) write { return w })
+	at, _ := m.container.tree().Locate(name)
+	writes := slices.DeleteFunc(slices.Clone(m.writes()), func(w filesystem.Write) bool { return w.Place != at })
+	return filesystem.Replay(
+		m.container.lookup(name, m.now), writes, func(w filesystem.Write) filesystem.Write { return w },
+	)
 }
 
 // ReadDir sees what Lookup does.
 func (m *paper) ReadDir(dir string) ([]string, bool) {
-	return m.container.list(dir, m.Lookup, m.writes())
+	return m.container.tree().List(dir, m.Lookup, m.writes())
 }
 
-func (m *paper) writes() []write { return append(slices.Clip(m.before), m.out.writes...) }
+func (m *paper) writes() []filesystem.Write { return append(slices.Clip(m.before), m.out.writes...) }
 
 // Change adds to what the program will write.
 func (m *paper) Change(name string, op shell.Op, data string) string {
-	w, why := m.container.change(m.out.RunFor, name, op, data)
+	w, why := m.container.tree().Change(m.out.RunFor, name, op, data)
 	if why == "" {
 		m.out.writes = append(m.out.writes, w)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/pause"
+	"github.com/burstlet/burstlet/backend/sim/filesystem"
 )
 
 // evictGrace is what the containers of an evicted pod get.
@@ -39,7 +40,7 @@ type Remote struct {
 	images  map[string]string
 	// pullRecords are what nodes keep of who pulled images, by node.
 	pullRecords map[string][]byte
-	volumes     map[volumeKey]map[string]*volume
+	volumes     map[volumeKey]map[string]*filesystem.Volume
 	queues      map[portKey]*queue
 	// evicted are the pods that the remote ends by itself; nobody changes what it points to.
 	evicted map[types.UID]*backend.Eviction
@@ -62,7 +63,7 @@ func New(cfg Config) *Remote {
 		index:   map[*attempt]int{},
 		maxPods: cfg.MaxPods,
 		images:  map[string]string{},
-		volumes: map[volumeKey]map[string]*volume{},
+		volumes: map[volumeKey]map[string]*filesystem.Volume{},
 		queues:  map[portKey]*queue{},
 		evicted: map[types.UID]*backend.Eviction{},
 		hints:   map[*hintQueue]struct{}{},

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/filesystem"
 )
 
 // What the simulated host itself uses, and what each pod receives and sends.
@@ -99,7 +100,7 @@ func (t total) usage(began, now time.Time) backend.Usage {
 
 // stats is what an attempt's running containers and its volumes use; none if no
 // container runs.
-func (a *attempt) stats(volumes map[string]*volume, now time.Time) (backend.PodStats, total) {
+func (a *attempt) stats(volumes map[string]*filesystem.Volume, now time.Time) (backend.PodStats, total) {
 	p := backend.PodStats{Ref: a.ref}
 	var sum total
 	for _, c := range a.containers {
@@ -186,11 +187,11 @@ func (c *container) logged(ran time.Duration) uint64 {
 func (c *container) layer(now time.Time) uint64 {
 	files := map[string][]byte{}
 	for _, w := range c.program.writes {
-		if w.volume != nil || !c.happened(w, now) {
+		if w.Volume != nil || !w.Happened(c, now) {
 			continue
 		}
-		old, there := files[w.path]
-		files[w.path], _ = w.apply(old, there)
+		old, there := files[w.Path]
+		files[w.Path], _ = w.Apply(old, there)
 	}
 	var n int
 	for _, data := range files {

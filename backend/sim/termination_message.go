@@ -32,7 +32,7 @@ func (c *container) terminationMessage(now time.Time) string {
 	if c.started.IsZero() || (len(c.program.writes) == 0 && !fallback) {
 		return ""
 	}
-	data, _ := c.read(c.terminationPath(), now)
+	data, _ := c.tree().Read(c.terminationPath(), now)
 	if len(data) > 0 || !fallback {
 		return string(data[max(0, len(data)-maxMessageBytes):])
 	}

@@ -1,4 +1,4 @@
-package sim
+package filesystem
 
 import (
 	"fmt"
@@ -8,41 +8,34 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/sim/shell"
 )
 
-// volumeKey names the volumes of one pod of one node.
-type volumeKey struct {
-	node string
-	uid  types.UID
-}
-
-// volume is one volume of a pod. Guarded by Remote.mu.
-type volume struct {
-	ref      backend.Ref
-	name     string
+// Volume is one volume of a pod. Its owner guards it.
+type Volume struct {
+	Ref      backend.Ref
+	Name     string
 	readOnly bool
-	// local is true for one that takes the host's disk (kubelet:
+	// Local is true for one that takes the host's disk (kubelet:
 	// IsLocalEphemeralVolume).
-	local bool
-	now   *placement
+	Local bool
+	Now   *Placement
 	// writers are the containers that wrote or will write to it.
-	writers []*container
+	writers []Writer
 }
 
-// placement is the contents of a volume from one swap to the next. It never
+// Placement is the contents of a volume from one swap to the next. It never
 // changes.
-type placement struct {
-	at    time.Time
-	hash  string
+type Placement struct {
+	At    time.Time
+	Hash  string
 	files map[string]backend.File
 }
 
 // entry is what stands at a path of it, before containers write.
-func (p *placement) entry(name string) shell.Entry {
+func (p *Placement) entry(name string) shell.Entry {
 	file, found := p.files[name]
 	if !found {
 		return shell.Entry{}
@@ -50,42 +43,43 @@ func (p *placement) entry(name string) shell.Entry {
 	return shell.Entry{Kind: shell.File, Data: file.Data}
 }
 
-func newVolume(ref backend.Ref, spec backend.VolumeSpec, now time.Time) *volume {
-	v := &volume{ref: ref, name: spec.Name}
-	v.ref.Attempt, v.ref.ID = 0, ""
-	v.swap(spec, now)
+// NewVolume is a volume of the pod that ref names.
+func NewVolume(ref backend.Ref, spec backend.VolumeSpec, now time.Time) *Volume {
+	v := &Volume{Ref: ref, Name: spec.Name}
+	v.Ref.Attempt, v.Ref.ID = 0, ""
+	v.Swap(spec, now)
 	return v
 }
 
-// swap makes the volume what spec says.
-func (v *volume) swap(spec backend.VolumeSpec, now time.Time) {
+// Swap makes the volume what spec says.
+func (v *Volume) Swap(spec backend.VolumeSpec, now time.Time) {
 	v.readOnly = spec.ReadOnly || hasContents(spec.Source)
-	v.local = spec.Source.ConfigMap != nil ||
+	v.Local = spec.Source.ConfigMap != nil ||
 		spec.Source.EmptyDir != nil && spec.Source.EmptyDir.Medium == corev1.StorageMediumDefault
-	v.now = newPlacement(spec, now)
+	v.Now = newPlacement(spec, now)
 }
 
-// lookup is what containers have made of what stands at a path until now.
-func (v *volume) lookup(name string, now time.Time) shell.Entry {
-	return written(v.now.entry(name), place{v, name}, v.writers, now)
+// Lookup is what containers have made of what stands at a path until now.
+func (v *Volume) Lookup(name string, now time.Time) shell.Entry {
+	return written(v.Now.entry(name), Place{v, name}, v.writers, now)
 }
 
-// holds is true for a directory that is there because of what is in it.
-func (v *volume) holds(dir string, now time.Time) bool {
+// Holds is true for a directory that is there because of what is in it.
+func (v *Volume) Holds(dir string, now time.Time) bool {
 	if dir == "." {
 		return true
 	}
 	below := func(name string) bool {
-		return strings.HasPrefix(name, dir+"/") && v.lookup(name, now).Kind != shell.Missing
+		return strings.HasPrefix(name, dir+"/") && v.Lookup(name, now).Kind != shell.Missing
 	}
-	for name := range v.now.files {
+	for name := range v.Now.files {
 		if below(name) {
 			return true
 		}
 	}
 	for _, c := range v.writers {
-		for _, w := range c.program.writes {
-			if w.volume == v && below(w.path) {
+		for _, w := range c.Writes() {
+			if w.Volume == v && below(w.Path) {
 				return true
 			}
 		}
@@ -98,8 +92,8 @@ func hasContents(s corev1.VolumeSource) bool {
 	return s.ConfigMap != nil || s.Secret != nil || s.Projected != nil || s.DownwardAPI != nil
 }
 
-func newPlacement(spec backend.VolumeSpec, now time.Time) *placement {
-	p := &placement{at: now, hash: spec.Hash}
+func newPlacement(spec backend.VolumeSpec, now time.Time) *Placement {
+	p := &Placement{At: now, Hash: spec.Hash}
 	if len(spec.Files) > 0 {
 		p.files = make(map[string]backend.File, len(spec.Files))
 	}
@@ -110,8 +104,8 @@ func newPlacement(spec backend.VolumeSpec, now time.Time) *placement {
 	return p
 }
 
-// sorted is a copy of the files in the order of their paths.
-func (p *placement) sorted() []backend.File {
+// Sorted is a copy of the files in the order of their paths.
+func (p *Placement) Sorted() []backend.File {
 	out := make([]backend.File, 0, len(p.files))
 	for _, f := range p.files {
 		f.Data = slices.Clone(f.Data)
@@ -121,8 +115,8 @@ func (p *placement) sorted() []backend.File {
 	return out
 }
 
-// checkVolume finds what no remote could place.
-func checkVolume(spec backend.VolumeSpec) error {
+// Check finds what no remote could place.
+func Check(spec backend.VolumeSpec) error {
 	if spec.Name == "" {
 		return backend.Errorf(backend.ErrInvalid, "a volume has no name")
 	}
@@ -142,34 +136,37 @@ func checkVolume(spec backend.VolumeSpec) error {
 	return nil
 }
 
-// mount is a volume as one container sees it.
-type mount struct {
+// Mount is a volume as one container sees it.
+type Mount struct {
 	path, subPath string
-	volume        *volume
+	Volume        *Volume
 	readOnly      bool
 	// fixed is what a subPath shows: the contents at the container's start, not
 	// those swapped in later, as a bind mount does.
-	fixed *placement
+	fixed *Placement
 }
 
-func (m *mount) placement() *placement {
+func (m *Mount) placement() *Placement {
 	if m.fixed != nil {
 		return m.fixed
 	}
-	return m.volume.now
+	return m.Volume.Now
 }
 
-// mounts finds the volumes that a container mounts among those of its pod.
-func mounts(spec backend.ContainerSpec, volumes map[string]*volume) ([]mount, error) {
-	var out []mount
+// Mounts finds the volumes that a container mounts among those of its pod. whole is the
+// whole name of an image.
+func Mounts(
+	spec backend.ContainerSpec, volumes map[string]*Volume, whole func(image string) string,
+) ([]Mount, error) {
+	var out []Mount
 	for _, m := range spec.Container.VolumeMounts {
 		if m.SubPathExpr != "" {
 			return nil, backend.Errorf(backend.ErrInvalid, "subPathExpr of the mount at %q is not expanded", m.MountPath)
 		}
 		v := volumes[m.Name]
 		if source := backend.ImageVolumeOf(spec.Pod, m.Name); source != nil {
-			v = &volume{name: m.Name, readOnly: true, now: &placement{files: imageFiles(source.Reference)}}
-			if err := isDirectory(v.now.files, m.SubPath); err != nil {
+			v = &Volume{Name: m.Name, readOnly: true, Now: &Placement{files: imageFiles(whole(source.Reference))}}
+			if err := isDirectory(v.Now.files, m.SubPath); err != nil {
 				return nil, fmt.Errorf(
 					"ImageVolumeMountFailed: failed to ensure image subpath %q in %q: %w", m.SubPath, source.Reference, err,
 				)
@@ -181,9 +178,9 @@ func mounts(spec backend.ContainerSpec, volumes map[string]*volume) ([]mount, er
 				m.Name,
 			)
 		}
-		one := mount{path: path.Clean("/" + m.MountPath), subPath: m.SubPath, volume: v, readOnly: m.ReadOnly || v.readOnly}
+		one := Mount{path: path.Clean("/" + m.MountPath), subPath: m.SubPath, Volume: v, readOnly: m.ReadOnly || v.readOnly}
 		if m.SubPath != "" {
-			one.subPath, one.fixed = path.Clean(m.SubPath), v.now
+			one.subPath, one.fixed = path.Clean(m.SubPath), v.Now
 		}
 		out = append(out, one)
 	}
@@ -193,10 +190,10 @@ func mounts(spec backend.ContainerSpec, volumes map[string]*volume) ([]mount, er
 // osRelease is the file by which simulated images differ.
 const osRelease = "etc/os-release"
 
-// imageFiles are what an image has: its own name, in one file.
+// imageFiles are what an image has: its whole name, in one file.
 func imageFiles(image string) map[string]backend.File {
 	return map[string]backend.File{
-		osRelease: {Path: osRelease, Data: []byte("ID=sim\nPRETTY_NAME=\"" + normalize(image) + "\"\n"), Mode: 0o644},
+		osRelease: {Path: osRelease, Data: []byte("ID=sim\nPRETTY_NAME=\"" + image + "\"\n"), Mode: 0o644},
 	}
 }
 
@@ -216,4 +213,39 @@ func isDirectory(files map[string]backend.File, dir string) error {
 		}
 	}
 	return fmt.Errorf("openat %s: no such file or directory", dir)
+}
+
+// Size is that of the files that were placed and written, and how many they are.
+func (v *Volume) Size(now time.Time) (bytes, files uint64) {
+	type step struct {
+		at time.Time
+		Write
+	}
+	written := map[string][]step{}
+	for _, c := range v.writers {
+		started, _ := c.Ran()
+		for _, w := range c.Writes() {
+			if w.Volume == v && w.Happened(c, now) {
+				written[w.Path] = append(written[w.Path], step{started.Add(w.At), w})
+			}
+		}
+	}
+	for path, file := range v.Now.files {
+		if written[path] == nil {
+			bytes += uint64(len(file.Data))
+			files++
+		}
+	}
+	for path, steps := range written {
+		slices.SortStableFunc(steps, func(a, b step) int { return a.at.Compare(b.at) })
+		var e shell.Entry
+		if file, placed := v.Now.files[path]; placed {
+			e = shell.Entry{Kind: shell.File, Data: file.Data}
+		}
+		if e = Replay(e, steps, func(s step) Write { return s.Write }); e.Kind == shell.File {
+			bytes += uint64(len(e.Data))
+			files++
+		}
+	}
+	return bytes, files
 }
