@@ -13,6 +13,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/events"
 	"github.com/burstlet/burstlet/backend/cri/features"
+	"github.com/burstlet/burstlet/backend/cri/guard"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/images"
 	"github.com/burstlet/burstlet/backend/cri/sessions"
@@ -44,7 +45,7 @@ type remote struct {
 	runtime   runtimeapi.RuntimeServiceClient
 	// host does the host operations; control dials as the host does.
 	host        host.Host
-	leader      *leader // nil: there is no election
+	leader      *guard.Leader // nil: there is no election
 	control     host.Dialer
 	reach       func(context.Context) error // holds the way to the host; nil: there is none to hold
 	links       func() []backend.LinkFacts  // nil on this machine
@@ -52,7 +53,7 @@ type remote struct {
 	features    *features.Runtime
 	stopper     *stopper.Stopper
 	details     *details
-	cgroups     *cgroupTimes
+	cgroups     *guard.CgroupTimes
 	hostLogs    *hostLogs
 	throttle    *throttle.Throttle
 	puller      *images.Puller
@@ -126,9 +127,9 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		socket, _ = cfg.Socket() // validated
 	}
 	known := newDetails()
-	led := newLeader(cfg, a.host, a.may)
-	cgroups := &cgroupTimes{}
-	a.host = permitted{a.host, a.may, led, cgroups}
+	led := guard.NewLeader(cfg, a.host, a.may)
+	cgroups := &guard.CgroupTimes{}
+	a.host = guard.Host(a.host, a.may, led, cgroups)
 	onHost := transport.HostCaller{Host: a.host, Socket: socket, PodOf: known.Owner}
 	t := transport.New(cfg.Endpoint, transport.DialSocket(a.control, socket), onHost, a.may)
 	slow := throttle.New()
@@ -183,7 +184,7 @@ func (r *remote) backend() *backend.Backend {
 		Name:       "cri",
 		Run:        r.run,
 		Links:      r.links,
-		CgroupsTo:  r.cgroups.tell,
+		CgroupsTo:  r.cgroups.Tell,
 		Sweep:      r.sweepAll,
 		Pods:       pods{r},
 		Containers: containers{r},
@@ -227,7 +228,7 @@ func (r *remote) run(ctx context.Context, may backend.Permit) error {
 	g.Go(func() error { return r.stopper.Run(ctx, may) })
 	g.Go(func() error { return r.transport.Run(ctx) })
 	g.Go(func() error { return r.maintainLogs(ctx, may) })
-	g.Go(func() error { return r.leader.run(ctx) })
+	g.Go(func() error { return r.leader.Run(ctx) })
 	if r.reach != nil {
 		g.Go(func() error { return r.reach(ctx) })
 	}

@@ -5,6 +5,7 @@
 //
 //	transport   the way to the runtime, a package of its own
 //	host        what CRI cannot do: directories, links, logs, connections to pods
+//	guard       asks before each change of the host, and tells it who leads
 //	stopper     StopContainer calls held open until the container has ended
 //	details     what a listing does not say, fetched once per change
 //	throttle    slows streams while pods start or go

@@ -1,4 +1,4 @@
-package cri
+package guard
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"github.com/containerd/log"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/criconfig"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/fence"
 	"github.com/burstlet/burstlet/backend/pause"
@@ -15,18 +16,20 @@ import (
 // takeRetry is the pause between tries to take the node on its host.
 const takeRetry = time.Second
 
-// leader is the process that leads the node, as its host knows it. The host refuses what
+// Leader is the process that leads the node, as its host knows it. The host refuses what
 // another asks for, so that a leader who does not see its successor does no harm. Only
 // calls of hosts' operations are refused, the runtime's calls that the host makes among
 // them: those that go to the runtime directly (commands of probes and hooks, logs opened
 // anew, images removed) are permitted for as long as the last confirmation lasts. nil:
 // there is no election.
-type leader struct {
+type Leader struct {
 	*fence.Taker
 	as host.Leader // without its Holder
 }
 
-func newLeader(cfg Config, h host.Host, may backend.Permit) *leader {
+// NewLeader is the process that the configuration names; nil where it names none. may
+// permits it to take the node.
+func NewLeader(cfg criconfig.Config, h host.Host, may backend.Permit) *Leader {
 	if cfg.Leader == "" {
 		return nil
 	}
@@ -34,11 +37,11 @@ func newLeader(cfg Config, h host.Host, may backend.Permit) *leader {
 	ask := func(ctx context.Context, q fence.Request) (fence.Record, error) {
 		return h.Leader(ctx, host.LeaderRequest{Root: as.Root, Node: as.Node, Request: q})
 	}
-	return &leader{as: as, Taker: fence.NewTaker(cfg.Leader, may.Ask, ask)}
+	return &Leader{as: as, Taker: fence.NewTaker(cfg.Leader, may.Ask, ask)}
 }
 
 // lead returns a context that tells the host who asks, once the node is taken there.
-func (l *leader) lead(ctx context.Context) (context.Context, error) {
+func (l *Leader) lead(ctx context.Context) (context.Context, error) {
 	if l == nil {
 		return ctx, nil
 	}
@@ -50,9 +53,9 @@ func (l *leader) lead(ctx context.Context) (context.Context, error) {
 	return host.WithLeader(ctx, as), nil
 }
 
-// run takes the node as soon as its host can be reached, whether there is something to
+// Run takes the node as soon as its host can be reached, whether there is something to
 // change or not: so a leader that cannot see this one learns of it.
-func (l *leader) run(ctx context.Context) error {
+func (l *Leader) Run(ctx context.Context) error {
 	if l == nil {
 		return nil
 	}

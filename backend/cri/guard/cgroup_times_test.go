@@ -1,4 +1,4 @@
-package cri
+package guard
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func TestOperationsOnCgroupsAreTold(t *testing.T) {
 	may := true
 	refused := backend.Errorf(backend.ErrThrottled, "not now")
 	told := map[string]time.Duration{}
-	times := &cgroupTimes{}
+	times := &CgroupTimes{}
 	p := permitted{Host: slowCgroups{}, cgroups: times, may: func(string) error {
 		if !may {
 			return refused
@@ -63,7 +63,7 @@ func TestOperationsOnCgroupsAreTold(t *testing.T) {
 		}
 	}
 	all() // nobody asked
-	times.tell(func(operation string, took time.Duration) { told[operation] += took })
+	times.Tell(func(operation string, took time.Duration) { told[operation] += took })
 	all()
 	may = false
 	all()

@@ -1,4 +1,4 @@
-package cri
+package guard
 
 import (
 	"context"
@@ -20,9 +20,15 @@ type permitted struct {
 	host.Host
 	may backend.Permit
 	// leader takes the node before the first of them; nil: there is no election.
-	leader *leader
+	leader *Leader
 	// cgroups is told how long what is done to pods' cgroups took there.
-	cgroups *cgroupTimes
+	cgroups *CgroupTimes
+}
+
+// Host is h, guarded. The leader is nil where there is no election; cgroups is told how long
+// what is done to pods' cgroups takes.
+func Host(h host.Host, may backend.Permit, l *Leader, cgroups *CgroupTimes) host.Host {
+	return permitted{Host: h, may: may, leader: l, cgroups: cgroups}
 }
 
 // enter is for each operation. may comes last: to take the node may take a while.
