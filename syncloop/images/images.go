@@ -217,7 +217,9 @@ func (p *Puller) find(ctx context.Context, w Wanted, ref reference.Reference, ev
 
 // shared joins a pull of the same image with the same logins that is under way,
 // or begins one.
-func (p *Puller) shared(ctx context.Context, image string, ref reference.Reference, creds []backend.Credential) (*pull, error) {
+func (p *Puller) shared(
+	ctx context.Context, image string, ref reference.Reference, creds []backend.Credential,
+) (*pull, error) {
 	key := pullKey(ref, creds)
 	p.mu.Lock()
 	q := p.pulling[key]

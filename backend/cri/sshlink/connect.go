@@ -114,7 +114,9 @@ func (l *line) dialHop(ctx context.Context, via *connection, hop Hop) (net.Conn,
 }
 
 // shakeHands authenticates both sides.
-func shakeHands(ctx context.Context, raw net.Conn, hop Hop, hosts *hostkeys.Checker, keys *keyring.Keyring) (ssh.Conn, error) {
+func shakeHands(
+	ctx context.Context, raw net.Conn, hop Hop, hosts *hostkeys.Checker, keys *keyring.Keyring,
+) (ssh.Conn, error) {
 	if err := raw.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return nil, err
 	}

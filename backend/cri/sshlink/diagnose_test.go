@@ -63,7 +63,8 @@ func TestDiagnoseNamesWhatAHostLacks(t *testing.T) {
 			"FAIL: " + target + ": dial tcp: connect: connection refused; nothing listens there",
 		},
 		"changed key": {
-			func(t *testing.T, w *world) { w.cfg.KnownHostsFile = sshkeys.Write(t, "known_hosts", 0o600, ecdsaLine) }, "host key",
+			func(t *testing.T, w *world) { w.cfg.KnownHostsFile = sshkeys.Write(t, "known_hosts", 0o600, ecdsaLine) },
+			"host key",
 			"FAIL: " + target + ": host key has changed",
 		},
 		"unchecked key": {

@@ -38,7 +38,8 @@ func TestAmounts(t *testing.T) {
 			t, `{requests: {cpu: 9e18, memory: 8E, ephemeral-storage: 8E}}`,
 		)})
 	}
-	if got, err := fargate.Fit(needOf(pod, 0).Size, fargate.PublishedRates(fargate.PricesRegion), fargate.X86); err == nil {
+	rates := fargate.PublishedRates(fargate.PricesRegion)
+	if got, err := fargate.Fit(needOf(pod, 0).Size, rates, fargate.X86); err == nil {
 		t.Errorf("fits in %v", got)
 	}
 	if g := storageOf(pod, 0); g <= fargate.MaxStorageGiB {

@@ -91,7 +91,9 @@ func TestAgentSigns(t *testing.T) {
 	if err := ring.Add(agent.AddedKey{PrivateKey: private}); err != nil {
 		t.Fatal(err)
 	}
-	keys := Load(t.Context(), Config{Reach: time.Second, Use: time.Second, Agent: socket, Files: []string{sshkeys.File(t, 'o')}})
+	keys := Load(t.Context(), Config{
+		Files: []string{sshkeys.File(t, 'o')}, Agent: socket, Reach: time.Second, Use: time.Second,
+	})
 	defer keys.Close()
 	if len(keys.keys) != 2 || keys.keys[1].source != "agent" {
 		t.Fatalf("keys %v, problems %v: want the file's, then the agent's", keys.keys, keys.problems)

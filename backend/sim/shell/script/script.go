@@ -30,6 +30,7 @@ func (s *Statement) Given(name string) (value string, ok bool) {
 // Condition says after which status of the command before a statement runs.
 type Condition int
 
+// The conditions, by what stands before the statement.
 const (
 	Always    Condition = iota
 	OnSuccess           // &&

@@ -13,13 +13,13 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-// Pods and Volumes are listings in a compact form: fields one after
-// the other, numbers as varints. Words that many entries share (images, hashes,
-// namespaces) stand there once, which saves the reader the memory too.
-type (
-	Pods    []backend.PodFacts
-	Volumes []backend.VolumeFacts
-)
+// Pods is a listing in a compact form: fields one after the other, numbers as
+// varints. Words that many entries share (images, hashes, namespaces) stand there
+// once, which saves the reader the memory too.
+type Pods []backend.PodFacts
+
+// Volumes is a listing in the same form.
+type Volumes []backend.VolumeFacts
 
 // MarshalBinary encodes the list.
 func (l Pods) MarshalBinary() ([]byte, error) {
