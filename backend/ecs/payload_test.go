@@ -25,6 +25,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/clients"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -170,9 +171,9 @@ func TestNothingSecretStandsInTheClear(t *testing.T) {
 			}
 			out, err := c.Secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &secret.Name})
 			must(t, err)
-			packed, err := intask.Join(func(int) (string, error) { return *out.SecretString, nil })
+			packed, err := podfiles.Join(func(int) (string, error) { return *out.SecretString, nil })
 			must(t, err)
-			if _, err := intask.Unpack(packed); err == nil {
+			if _, err := podfiles.Unpack(packed); err == nil {
 				t.Error("the store alone gives the token away")
 			}
 		}

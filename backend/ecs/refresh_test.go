@@ -14,6 +14,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -29,8 +30,8 @@ func storedFiles(t *testing.T, s *stub.Server) map[string]string {
 			}
 		}
 	}
-	newest := intask.Payload{Seq: -1}
-	slots, err := intask.SlotNames(agent[intask.EnvPayload])
+	newest := podfiles.Payload{Seq: -1}
+	slots, err := podfiles.SlotNames(agent[intask.EnvPayload])
 	must(t, err)
 	for _, name := range slots {
 		if p := storedIn(t, s, name, agent[intask.EnvPayloadKey]); p != nil && p.Seq > newest.Seq {
@@ -47,14 +48,14 @@ func storedFiles(t *testing.T, s *stub.Server) map[string]string {
 }
 
 // storedIn is the payload whose first part has this name; nil for none.
-func storedIn(t *testing.T, s *stub.Server, name, key string) *intask.Payload {
+func storedIn(t *testing.T, s *stub.Server, name, key string) *podfiles.Payload {
 	t.Helper()
-	names, err := intask.PartNames(name)
+	names, err := podfiles.PartNames(name)
 	must(t, err)
 	if bucket, object, ok := intask.SplitObject(name); ok {
 		return openedPayload(t, key, name, objectIn(t, s, bucket, object))
 	}
-	sealed, err := intask.Join(func(i int) (string, error) {
+	sealed, err := podfiles.Join(func(i int) (string, error) {
 		out, err := sdkOf(t, s).Secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &names[i]})
 		if err != nil {
 			return "", err
@@ -68,11 +69,11 @@ func storedIn(t *testing.T, s *stub.Server, name, key string) *intask.Payload {
 }
 
 // openedPayload is a payload as it is stored.
-func openedPayload(t *testing.T, key, name string, sealed []byte) *intask.Payload {
+func openedPayload(t *testing.T, key, name string, sealed []byte) *podfiles.Payload {
 	t.Helper()
-	packed, err := intask.Open(key, name, sealed)
+	packed, err := podfiles.Open(key, name, sealed)
 	must(t, err)
-	p, err := intask.Unpack(packed)
+	p, err := podfiles.Unpack(packed)
 	must(t, err)
 	return &p
 }

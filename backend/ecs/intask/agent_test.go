@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/kit/wait"
@@ -71,20 +72,20 @@ func TestTheAgentsWaitEndsWhenTheTaskIsStopped(t *testing.T) {
 }
 
 // token is a payload with one file.
-func token(text string, due int64) Payload {
-	return Payload{
-		Due: due, Volumes: []Volume{{Name: "token", Files: []File{{Path: "token", Data: []byte(text), Mode: 0o600}}}},
+func token(text string, due int64) podfiles.Payload {
+	return podfiles.Payload{
+		Due: due, Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{{Path: "token", Data: []byte(text), Mode: 0o600}}}},
 	}
 }
 
 // change puts other contents into the pod's secret, under the same key.
-func change(t *testing.T, a *around, env map[string]string, p Payload) {
+func change(t *testing.T, a *around, env map[string]string, p podfiles.Payload) {
 	t.Helper()
 	packed, err := p.Pack()
 	must(t, err)
-	sealed, err := Seal(env[EnvPayloadKey], env[EnvPayload], packed)
+	sealed, err := podfiles.Seal(env[EnvPayloadKey], env[EnvPayload], packed)
 	must(t, err)
-	parts, err := Split(sealed)
+	parts, err := podfiles.Split(sealed)
 	must(t, err)
 	a.mu.Lock()
 	defer a.mu.Unlock()

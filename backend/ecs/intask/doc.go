@@ -7,7 +7,7 @@
 //     Those that pods of one shape share come in the environment, which ECS fills from
 //     Secrets Manager with the execution role; those of the pod alone (tokens) are
 //     fetched with the task role and decrypted with a key that only this task was
-//     given (seal.go).
+//     given (package podfiles).
 //   - supervise runs one container of the pod as a kubelet and its runtime would, for
 //     ECS does not: users, groups and capabilities of the security context, hosts and
 //     resolver, parts of volumes, probes to the second, hooks, graces, termination
@@ -19,8 +19,8 @@
 //     essential container is the end of the task.
 //   - session carries one such session to the SSH server of a container (sshd.go).
 //
-// spec.go is what a supervisor is told, payload.go the format of files, names.go the
-// variables and paths, report.go the last words: each of both sides.
+// spec.go is what a supervisor is told, package podfiles the format of files, names.go
+// the variables and paths, report.go the last words: each of both sides.
 //
 // A supervisor, step by step:
 //

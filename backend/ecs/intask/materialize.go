@@ -13,6 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/host/local"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 // Materialize makes the volumes what their pod says. Each is swapped in as a
@@ -95,7 +96,7 @@ func (t Task) dirs() error {
 	if text == "" {
 		return nil
 	}
-	var dirs []Dir
+	var dirs []podfiles.Dir
 	if err := json.Unmarshal([]byte(text), &dirs); err != nil {
 		return fmt.Errorf("read %s: %w", EnvDirs, err)
 	}
@@ -118,63 +119,63 @@ func (t Task) dirs() error {
 }
 
 // sharedFiles are those that came in the environment.
-func (t Task) sharedFiles() (Payload, error) {
+func (t Task) sharedFiles() (podfiles.Payload, error) {
 	if t.Env(FilesEnv(0)) == "" {
-		return Payload{}, nil
+		return podfiles.Payload{}, nil
 	}
-	packed, err := Join(func(i int) (string, error) { return t.Env(FilesEnv(i)), nil })
+	packed, err := podfiles.Join(func(i int) (string, error) { return t.Env(FilesEnv(i)), nil })
 	if err != nil {
-		return Payload{}, fmt.Errorf("files of the shape: %w", err)
+		return podfiles.Payload{}, fmt.Errorf("files of the shape: %w", err)
 	}
-	p, err := Unpack(packed)
+	p, err := podfiles.Unpack(packed)
 	if err != nil {
-		return Payload{}, fmt.Errorf("files of the shape: %w", err)
+		return podfiles.Payload{}, fmt.Errorf("files of the shape: %w", err)
 	}
 	return p, nil
 }
 
 // ownFiles are those of this pod alone: the newest of the payloads that are written in
 // turn. Errors: errNoSecret if none was written.
-func (t Task) ownFiles(ctx context.Context) (Payload, error) {
+func (t Task) ownFiles(ctx context.Context) (podfiles.Payload, error) {
 	first := t.Env(EnvPayload)
 	if first == "" {
-		return Payload{}, nil
+		return podfiles.Payload{}, nil
 	}
-	slots, err := SlotNames(first)
+	slots, err := podfiles.SlotNames(first)
 	if err != nil {
-		return Payload{}, fmt.Errorf("files of the pod: %w", err)
+		return podfiles.Payload{}, fmt.Errorf("files of the pod: %w", err)
 	}
-	newest, found := Payload{}, errNoSecret
+	newest, found := podfiles.Payload{}, errNoSecret
 	for _, slot := range slots {
 		p, err := t.slot(ctx, slot)
 		switch {
 		case errors.Is(err, errNoSecret) && len(slots) > 1:
 			continue
 		case err != nil:
-			return Payload{}, err
+			return podfiles.Payload{}, err
 		case found != nil || p.Seq > newest.Seq:
 			newest, found = p, nil
 		}
 	}
 	if found != nil {
-		return Payload{}, fmt.Errorf("files of the pod: %w", found)
+		return podfiles.Payload{}, fmt.Errorf("files of the pod: %w", found)
 	}
 	return newest, nil
 }
 
 // slot is one of the payloads that are written in turn.
-func (t Task) slot(ctx context.Context, first string) (Payload, error) {
+func (t Task) slot(ctx context.Context, first string) (podfiles.Payload, error) {
 	sealed, err := t.sealed(ctx, first)
 	if err != nil {
-		return Payload{}, fmt.Errorf("files of the pod: %w", err)
+		return podfiles.Payload{}, fmt.Errorf("files of the pod: %w", err)
 	}
-	packed, err := Open(t.Env(EnvPayloadKey), first, sealed)
+	packed, err := podfiles.Open(t.Env(EnvPayloadKey), first, sealed)
 	if err != nil {
-		return Payload{}, fmt.Errorf("files of the pod: %w", err)
+		return podfiles.Payload{}, fmt.Errorf("files of the pod: %w", err)
 	}
-	p, err := Unpack(packed)
+	p, err := podfiles.Unpack(packed)
 	if err != nil {
-		return Payload{}, fmt.Errorf("files of the pod: %w", err)
+		return podfiles.Payload{}, fmt.Errorf("files of the pod: %w", err)
 	}
 	return p, nil
 }
@@ -184,11 +185,11 @@ func (t Task) sealed(ctx context.Context, first string) ([]byte, error) {
 	if _, _, ok := SplitObject(first); ok {
 		return patiently(ctx, t, t.getObject, first)
 	}
-	names, err := PartNames(first)
+	names, err := podfiles.PartNames(first)
 	if err != nil {
 		return nil, err
 	}
-	return Join(func(i int) (string, error) {
+	return podfiles.Join(func(i int) (string, error) {
 		if i >= len(names) {
 			return "", errors.New("there are more parts than the name says")
 		}
@@ -197,7 +198,7 @@ func (t Task) sealed(ctx context.Context, first string) ([]byte, error) {
 }
 
 // place writes the files of one volume.
-func (t Task) place(ctx context.Context, v Volume) error {
+func (t Task) place(ctx context.Context, v podfiles.Volume) error {
 	dir, err := t.volume(v.Name)
 	if err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 // objectScheme begins the name of a payload that is an object of S3.
@@ -61,7 +63,7 @@ func (t Task) getObject(ctx context.Context, name string) ([]byte, error) {
 	case status != http.StatusOK:
 		return nil, objectError(name, status, answer)
 	case len(answer) > MaxObject:
-		return nil, fmt.Errorf("get object %s: %w: %w", name, ErrTooLarge, errFinal)
+		return nil, fmt.Errorf("get object %s: %w: %w", name, podfiles.ErrTooLarge, errFinal)
 	}
 	return answer, nil
 }

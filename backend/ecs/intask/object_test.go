@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 	"github.com/burstlet/burstlet/test/fakeaws/s3"
 )
 
@@ -40,13 +41,13 @@ func (b *bucket) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // stored puts a payload into the bucket, and returns the environment.
-func (b *bucket) stored(t *testing.T, p Payload) map[string]string {
+func (b *bucket) stored(t *testing.T, p podfiles.Payload) map[string]string {
 	t.Helper()
 	const objectKey = "team-a/burstlet/n/pod/u/0.abc.1"
 	packed, err := p.Pack()
 	must(t, err)
-	name, key := ObjectName("payloads", objectKey), NewKey()
-	sealed, err := Seal(key, name, packed)
+	name, key := ObjectName("payloads", objectKey), podfiles.NewKey()
+	sealed, err := podfiles.Seal(key, name, packed)
 	must(t, err)
 	b.room = s3.New(s3.Config{Region: "eu-central-1", Account: "123456789012", Buckets: []s3.Bucket{{Name: "payloads"}}})
 	put, err := http.NewRequestWithContext(
@@ -71,7 +72,7 @@ func TestOwnFilesComeFromABucket(t *testing.T) {
 	big := make([]byte, 2<<20) // more than secrets take
 	_, _ = rand.Read(big)
 	b := &bucket{}
-	env := b.stored(t, Payload{Volumes: []Volume{{Name: "token", Files: []File{{Path: "t", Data: big, Mode: 0o600}}}}})
+	env := b.stored(t, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{{Path: "t", Data: big, Mode: 0o600}}}}})
 	for name, endpoint := range map[string]string{"AWS": "", "a test server": "http://127.0.0.1:4566"} {
 		task, dir, _ := task(t, &b.around, env, "token")
 		task.HTTPClient = &http.Client{Transport: b}
@@ -88,7 +89,7 @@ func TestObjectsAreAskedForPatiently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bucket{denied: secretTries + 3}
 		env := b.stored(
-			t, Payload{Volumes: []Volume{{Name: "token", Files: []File{{Path: "t", Data: []byte("canary"), Mode: 0o600}}}}},
+			t, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{{Path: "t", Data: []byte("canary"), Mode: 0o600}}}}},
 		)
 		task, dir, said := task(t, &b.around, env, "token")
 		task.HTTPClient = &http.Client{Transport: b}

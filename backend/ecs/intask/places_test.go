@@ -14,6 +14,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 // TestLateAddresses: each text that stands for an address becomes the task's; others stay.
@@ -270,14 +272,14 @@ func TestFilesOfEtcAreRewrittenInTheirPlace(t *testing.T) {
 
 // TestWhetherAVolumeHoldsAPayload: what is the same is not swapped, for programs watch it.
 func TestWhetherAVolumeHoldsAPayload(t *testing.T) {
-	files := func(pathsAndData ...string) (out []File) {
+	files := func(pathsAndData ...string) (out []podfiles.File) {
 		for i := 0; i < len(pathsAndData); i += 2 {
-			out = append(out, File{Path: pathsAndData[i], Data: []byte(pathsAndData[i+1])})
+			out = append(out, podfiles.File{Path: pathsAndData[i], Data: []byte(pathsAndData[i+1])})
 		}
 		return out
 	}
 	for name, tt := range map[string]struct {
-		there, asked []File
+		there, asked []podfiles.File
 		want         bool
 	}{
 		"nothing of nothing": {nil, nil, true},

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 	"github.com/burstlet/burstlet/backend/pause"
 )
 
@@ -101,7 +102,7 @@ func (r *refresher) once(ctx context.Context) (due int64, err error) {
 }
 
 // place swaps in the files of one volume, if they are others.
-func (r *refresher) place(ctx context.Context, v Volume) error {
+func (r *refresher) place(ctx context.Context, v podfiles.Volume) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("volume %s: %w", v.Name, err)
@@ -132,7 +133,7 @@ const dataDir = "..data"
 
 // holds is true for a volume with just these contents. Programs watch for changes:
 // contents that are the same are not swapped, as at the kubelet.
-func holds(dir string, files []File) (bool, error) {
+func holds(dir string, files []podfiles.File) (bool, error) {
 	want := map[string][]byte{}
 	for _, f := range files {
 		want[filepath.Clean(f.Path)] = f.Data

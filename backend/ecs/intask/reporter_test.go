@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 // reporting is an agent that tells how two containers are.
@@ -23,7 +25,7 @@ type reporting struct {
 func reports(t *testing.T, f func(r *reporting)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &reporting{T: t, around: &around{}, key: NewKey(), dir: t.TempDir()}
+		r := &reporting{T: t, around: &around{}, key: podfiles.NewKey(), dir: t.TempDir()}
 		task, _, said := task(t, r.around, map[string]string{
 			envMetadata: "http://metadata/v4/x", EnvReportQueue: "https://sqs/1/q", EnvReportOf: "web,side",
 			EnvReportLives: "job", EnvReportKey: r.key,
@@ -128,11 +130,11 @@ func TestReadinessOutlivesAQueueThatDoesNotAnswer(t *testing.T) {
 
 // What is not of the task that it names is nobody's word.
 func TestForgedReadinessIsTold(t *testing.T) {
-	key := NewKey()
+	key := podfiles.NewKey()
 	body, err := Readiness{Task: "arn:task", Seq: 1, Ready: map[string]*bool{"web": new(true)}}.Sign(key)
 	must(t, err)
 	_, verify, ok := ReadReadiness(body)
-	if !ok || verify(key) != nil || verify(NewKey()) == nil || verify("") == nil {
+	if !ok || verify(key) != nil || verify(podfiles.NewKey()) == nil || verify("") == nil {
 		t.Error("the key does not tell")
 	}
 	if _, verify, ok = ReadReadiness(strings.Replace(body, "true", "false", 1)); !ok || verify(key) == nil {

@@ -20,6 +20,8 @@ import (
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 // TestWhatAChannelMayBeAskedFor: one command or the statistics, a terminal only before it; what
@@ -297,7 +299,7 @@ func TestCommandsOfTheProgram(t *testing.T) {
 // TestReadinessIsBelievedOfItsTaskAlone: a message is read before it is believed, and another's
 // is told from one of another kind.
 func TestReadinessIsBelievedOfItsTaskAlone(t *testing.T) {
-	key, other := NewKey(), NewKey()
+	key, other := podfiles.NewKey(), podfiles.NewKey()
 	want := Readiness{
 		Task: "arn:task", Seq: 7, Ready: map[string]*bool{"web": new(true), "side": new(false), "new": nil},
 		Lives: map[string]Life{"job": {Ended: &End{Exit: 3, Report: Report{Exit: 3, Message: "bye"}}}},

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 	"github.com/burstlet/burstlet/test/kit/need"
 )
 
@@ -129,10 +130,10 @@ func task(t *testing.T, a *around, env map[string]string, volumes ...string) (Ta
 }
 
 // sharedEnv is the environment with a payload as the shape shares it.
-func sharedEnv(t *testing.T, p Payload) map[string]string {
+func sharedEnv(t *testing.T, p podfiles.Payload) map[string]string {
 	packed, err := p.Pack()
 	must(t, err)
-	parts, err := Split(packed)
+	parts, err := podfiles.Split(packed)
 	must(t, err)
 	env := map[string]string{}
 	for i, part := range parts {
@@ -142,17 +143,17 @@ func sharedEnv(t *testing.T, p Payload) map[string]string {
 }
 
 // ownPayload stores a payload as a pod's own, and returns the environment.
-func ownPayload(t *testing.T, a *around, p Payload) map[string]string {
+func ownPayload(t *testing.T, a *around, p podfiles.Payload) map[string]string {
 	packed, err := p.Pack()
 	must(t, err)
-	n, err := Parts(len(packed) + 16)
+	n, err := podfiles.Parts(len(packed) + 16)
 	must(t, err)
-	name, key := fmt.Sprintf("burstlet/n/pod/u/0.abc.%d", n), NewKey()
-	sealed, err := Seal(key, name, packed)
+	name, key := fmt.Sprintf("burstlet/n/pod/u/0.abc.%d", n), podfiles.NewKey()
+	sealed, err := podfiles.Seal(key, name, packed)
 	must(t, err)
-	parts, err := Split(sealed)
+	parts, err := podfiles.Split(sealed)
 	must(t, err)
-	names, err := PartNames(name)
+	names, err := podfiles.PartNames(name)
 	must(t, err)
 	a.secrets = map[string]string{}
 	for i, part := range parts {
@@ -173,10 +174,10 @@ func read(t *testing.T, path string) string {
 
 func TestSharedAndOwnFilesAreWritten(t *testing.T) {
 	a := &around{}
-	env := sharedEnv(t, Payload{Volumes: []Volume{{Name: "config", Files: []File{
+	env := sharedEnv(t, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "config", Files: []podfiles.File{
 		{Path: "app.conf", Data: []byte("x=1\n"), Mode: 0o640}, {Path: "sub/deep", Data: []byte("d"), Mode: 0o444},
 	}}}})
-	for k, v := range ownPayload(t, a, Payload{Volumes: []Volume{{Name: "token", Files: []File{
+	for k, v := range ownPayload(t, a, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{
 		{Path: "token", Data: []byte("ey..."), Mode: 0o600},
 	}}}}) {
 		env[k] = v
@@ -205,7 +206,7 @@ func TestSharedAndOwnFilesAreWritten(t *testing.T) {
 
 func TestOwnersAndGroupsAreSet(t *testing.T) {
 	need.Root(t)
-	env := sharedEnv(t, Payload{Volumes: []Volume{{Name: "config", Group: new(int64(2000)), Files: []File{
+	env := sharedEnv(t, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "config", Group: new(int64(2000)), Files: []podfiles.File{
 		{Path: "f", Data: []byte("x"), Mode: 0o600, UID: new(int64(1000))},
 	}}}})
 	env[EnvDirs] = `[{"name":"scratch","mode":1023},{"name":"group","mode":1535,"gid":3000}]`
@@ -224,7 +225,7 @@ func TestSecretsAreAskedForPatiently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &around{failures: []int{500, 400, 500}}
 		env := ownPayload(
-			t, a, Payload{Volumes: []Volume{{Name: "token", Files: []File{{Path: "t", Data: []byte("v"), Mode: 0o600}}}}},
+			t, a, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{{Path: "t", Data: []byte("v"), Mode: 0o600}}}}},
 		)
 		task, dir, _ := task(t, a, env, "token")
 		must(t, task.Materialize(t.Context()))
@@ -238,7 +239,7 @@ func TestWhatCannotWorkSaysWhyWithoutSecrets(t *testing.T) {
 	own := func(change func(a *around, env map[string]string)) func(*testing.T, *around) map[string]string {
 		return func(t *testing.T, a *around) map[string]string {
 			env := ownPayload(
-				t, a, Payload{Volumes: []Volume{{Name: "token", Files: []File{{Path: "t", Data: []byte("canary"), Mode: 0o600}}}}},
+				t, a, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{{Path: "t", Data: []byte("canary"), Mode: 0o600}}}}},
 			)
 			change(a, env)
 			return env
@@ -253,18 +254,18 @@ func TestWhatCannotWorkSaysWhyWithoutSecrets(t *testing.T) {
 			delete(env, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
 		}), "backend.ecs.taskRoleARN"},
 		"another key": {
-			own(func(_ *around, env map[string]string) { env[EnvPayloadKey] = NewKey() }), "do not belong together",
+			own(func(_ *around, env map[string]string) { env[EnvPayloadKey] = podfiles.NewKey() }), "do not belong together",
 		},
 		"a path that leaves the volume": {func(t *testing.T, _ *around) map[string]string {
 			return sharedEnv(
-				t, Payload{Volumes: []Volume{{Name: "token", Files: []File{{Path: "../x", Data: []byte("canary"), Mode: 0o600}}}}},
+				t, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{{Path: "../x", Data: []byte("canary"), Mode: 0o600}}}}},
 			)
 		}, "'..'"},
 		"a volume that leaves the directory": {func(t *testing.T, _ *around) map[string]string {
-			return sharedEnv(t, Payload{Volumes: []Volume{{Name: "../x"}}})
+			return sharedEnv(t, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "../x"}}})
 		}, "no name of a volume"},
 		"a volume that is not mounted": {func(t *testing.T, _ *around) map[string]string {
-			return sharedEnv(t, Payload{Volumes: []Volume{{Name: "other"}}})
+			return sharedEnv(t, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "other"}}})
 		}, "volume other"},
 		"garbage": {
 			func(*testing.T, *around) map[string]string { return map[string]string{FilesEnv(0): "canary"} }, "no header",

@@ -8,6 +8,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 // keeper keeps the payloads of pods, encrypted, under names that intask.SlotNames reads.
@@ -22,7 +23,7 @@ type keeper interface {
 	// remove deletes one thing that is stored. One that is not there is no error.
 	remove(ctx context.Context, name string) error
 	// writableAt is when what was written as its payload says may be written again.
-	writableAt(was intask.Payload, slots int, every time.Duration, renewal bool, now time.Time) time.Time
+	writableAt(was podfiles.Payload, slots int, every time.Duration, renewal bool, now time.Time) time.Time
 }
 
 // inSecrets keeps payloads in Secrets Manager: each in as many secrets as it fills, and
@@ -58,7 +59,7 @@ func (k inSecrets) replace(ctx context.Context, ref backend.Ref, name string, se
 
 // partsOf are the texts of a payload and their names, of which there may be more.
 func partsOf(name string, sealed []byte) (names, parts []string, err error) {
-	if names, err = intask.PartNames(name); err != nil {
+	if names, err = podfiles.PartNames(name); err != nil {
 		return nil, nil, err
 	}
 	if parts, err = split(sealed); err != nil {
@@ -72,11 +73,11 @@ func partsOf(name string, sealed []byte) (names, parts []string, err error) {
 }
 
 func (k inSecrets) read(ctx context.Context, name string) ([]byte, error) {
-	names, err := intask.PartNames(name)
+	names, err := podfiles.PartNames(name)
 	if err != nil {
 		return nil, err
 	}
-	return intask.Join(func(i int) (string, error) {
+	return podfiles.Join(func(i int) (string, error) {
 		if i >= len(names) {
 			return "", errors.New("there are more parts than the name says")
 		}
@@ -86,7 +87,7 @@ func (k inSecrets) read(ctx context.Context, name string) ([]byte, error) {
 
 func (k inSecrets) remove(ctx context.Context, name string) error { return k.store.remove(ctx, name) }
 
-func (inSecrets) writableAt(was intask.Payload, slots int, every time.Duration, renewal bool, now time.Time) time.Time {
+func (inSecrets) writableAt(was podfiles.Payload, slots int, every time.Duration, renewal bool, now time.Time) time.Time {
 	return writable(was, slots, every, renewal, now)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 // ObjectAPI are the calls to S3 that are used.
@@ -64,7 +65,7 @@ func (s *objectStore) create(ctx, waiting context.Context, _ backend.Ref, name s
 	if err := awscall.Wait(waiting, s.calls); err != nil {
 		return err
 	}
-	if err := fitsObject(len(sealed) - intask.SealOverhead); err != nil {
+	if err := fitsObject(len(sealed) - podfiles.SealOverhead); err != nil {
 		return err
 	}
 	bucket, key, _ := intask.SplitObject(name)
@@ -127,7 +128,7 @@ func (s *objectStore) remove(ctx context.Context, name string) error {
 }
 
 // writableAt implements keeper: there is no quota of writes.
-func (*objectStore) writableAt(_ intask.Payload, _ int, _ time.Duration, _ bool, now time.Time) time.Time {
+func (*objectStore) writableAt(_ podfiles.Payload, _ int, _ time.Duration, _ bool, now time.Time) time.Time {
 	return now
 }
 

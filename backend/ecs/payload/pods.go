@@ -19,6 +19,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 // podSecrets are the files of single pods, each under a random key that stands in
@@ -67,7 +68,7 @@ func (p *podSecrets) ensure(ctx, waiting context.Context, ref backend.Ref, c con
 			return "", "", err
 		}
 	}
-	sealed, err := intask.Seal(entry.key, entry.name, packed)
+	sealed, err := podfiles.Seal(entry.key, entry.name, packed)
 	if err != nil {
 		return "", "", err
 	}
@@ -96,7 +97,7 @@ func (p *podSecrets) entry(ref backend.Ref, c contents) *podSecret {
 			return e
 		}
 	}
-	e := &podSecret{name: p.newName(k, c), sum: sum, key: intask.NewKey(), used: time.Now()}
+	e := &podSecret{name: p.newName(k, c), sum: sum, key: podfiles.NewKey(), used: time.Now()}
 	p.entries[k] = append(p.entries[k], e)
 	return e
 }
@@ -124,7 +125,7 @@ func (p *podSecrets) isMade(e *podSecret) bool {
 // podName is a name as newName makes it, of a secret.
 func podName(prefix string, k identity.Key, parts, slots int) string {
 	return prefix + kindPod + "/" + string(safeUID(k.UID)) + "/" + strconv.Itoa(k.Attempt) + "." +
-		intask.WithSlots(strings.ToLower(rand.Text())[:12], slots) + "." + strconv.Itoa(parts)
+		podfiles.WithSlots(strings.ToLower(rand.Text())[:12], slots) + "." + strconv.Itoa(parts)
 }
 
 // podKey is the attempt that a name of newName, or of a part, is of; false for another
@@ -164,7 +165,7 @@ func (p *podSecrets) observed(ref backend.Ref, t types.Task) {
 	if _, ours := p.podKey(name); !ours {
 		return
 	}
-	if _, err := intask.SlotNames(name); err != nil {
+	if _, err := podfiles.SlotNames(name); err != nil {
 		return
 	}
 	p.mu.Lock()
@@ -205,7 +206,7 @@ func (p *podSecrets) release(ctx context.Context, ref backend.Ref) error {
 		if e == nil {
 			return nil
 		}
-		names, err := intask.AllNames(e.name)
+		names, err := podfiles.AllNames(e.name)
 		if err != nil {
 			return err
 		}

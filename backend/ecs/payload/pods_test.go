@@ -7,7 +7,7 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend/ecs/identity"
-	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 func TestNamesOfSecretsTellTheirAttempt(t *testing.T) {
@@ -17,7 +17,7 @@ func TestNamesOfSecretsTellTheirAttempt(t *testing.T) {
 		"5d0d3b9c-0000-4000-8000-000000000000": "5d0d3b9c-0000-4000-8000-000000000000", "a/b": string(safeUID("a/b")),
 	} {
 		name := p.newName(identity.Key{UID: ktypes.UID(uid), Attempt: 12}, contents{parts: 3, slots: 2})
-		all, err := intask.AllNames(name)
+		all, err := podfiles.AllNames(name)
 		if err != nil || len(all) != 6 {
 			t.Fatalf("%v, %v", all, err)
 		}
@@ -43,7 +43,7 @@ func TestNamesOfObjectsTellTheirAttempt(t *testing.T) {
 		objects := newObjectStore(nil, Place{Bucket: "payloads", KeyPrefix: keyPrefix}, "node")
 		p := podSecrets{store: newSecretStore(nil, "node"), objects: objects}
 		name := p.newName(identity.Key{UID: "u", Attempt: 3}, contents{parts: 5, slots: 3})
-		all, err := intask.AllNames(name)
+		all, err := podfiles.AllNames(name)
 		if err != nil || len(all) != 1 || !strings.HasPrefix(name, "s3://payloads/"+keyPrefix+"burstlet/") {
 			t.Errorf("%v, %v", all, err)
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 // Secrets Manager keeps every version of a secret for 24 hours, takes about 100 of them
@@ -24,7 +24,7 @@ const (
 
 // writable is when a secret, written before as its payload says, may be written next. A
 // renewal may whenever the quota allows it; other changes leave it room for all of a day.
-func writable(was intask.Payload, slots int, every time.Duration, renewal bool, now time.Time) time.Time {
+func writable(was podfiles.Payload, slots int, every time.Duration, renewal bool, now time.Time) time.Time {
 	wrote, changed := within(was.Wrote, now), within(was.Changed, now)
 	if len(wrote) >= maxVersions {
 		return time.Unix(wrote[len(wrote)-maxVersions], 0).Add(versionDay)
@@ -47,7 +47,7 @@ func writable(was intask.Payload, slots int, every time.Duration, renewal bool, 
 }
 
 // written is what a payload says of its secret's writes once it is written again.
-func written(was intask.Payload, renewal bool, now time.Time) (wrote, changed []int64) {
+func written(was podfiles.Payload, renewal bool, now time.Time) (wrote, changed []int64) {
 	wrote, changed = append(within(was.Wrote, now), now.Unix()), within(was.Changed, now)
 	if !renewal {
 		changed = append(changed, now.Unix())

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
@@ -39,7 +39,7 @@ func TestHowManySecretsAreWrittenInTurn(t *testing.T) {
 		{[]int64{1200}, 16 * time.Minute, 2},
 		{[]int64{1500}, 20 * time.Minute, 1},
 		{[]int64{3607, 600, 86400}, 8 * time.Minute, 3},
-		{[]int64{60}, 48 * time.Second, intask.MaxSlots}, // the API server refuses it
+		{[]int64{60}, 48 * time.Second, podfiles.MaxSlots}, // the API server refuses it
 	} {
 		pod := withTokens(tc.lives...)
 		if every, slots := taskdef.RenewEvery(pod), taskdef.Slots(pod); every != tc.every || slots != tc.slots {
@@ -86,16 +86,16 @@ func TestWhenASecretMayBeWritten(t *testing.T) {
 		},
 		"so does a change": {times(90, 10*time.Minute), nil, 1, 0, false, 24*time.Hour - 891*time.Minute},
 	} {
-		got := writable(intask.Payload{Wrote: tc.wrote, Changed: tc.changed}, tc.slots, tc.every, tc.renewal, now)
+		got := writable(podfiles.Payload{Wrote: tc.wrote, Changed: tc.changed}, tc.slots, tc.every, tc.renewal, now)
 		if wait := got.Sub(now); wait.Round(time.Minute) != tc.wait.Round(time.Minute) {
 			t.Errorf("%s: it waits %s, want %s", name, wait, tc.wait)
 		}
 	}
-	wrote, changed := written(intask.Payload{Wrote: times(3, 20*time.Hour), Changed: times(1, 0)}, true, now)
+	wrote, changed := written(podfiles.Payload{Wrote: times(3, 20*time.Hour), Changed: times(1, 0)}, true, now)
 	if len(wrote) != 3 || len(changed) != 1 {
 		t.Errorf("written: %v, %v", wrote, changed)
 	}
-	if _, changed := written(intask.Payload{}, false, now); len(changed) != 1 {
+	if _, changed := written(podfiles.Payload{}, false, now); len(changed) != 1 {
 		t.Errorf("a change: %v", changed)
 	}
 }
@@ -106,7 +106,7 @@ func TestRenewalsStayWithinTheQuota(t *testing.T) {
 	for life := int64(600); life <= 7200; life += 60 {
 		for _, change := range []time.Duration{0, time.Minute, 11 * time.Minute, time.Hour} {
 			pod := withTokens(life)
-			every, slots := taskdef.RenewEvery(pod), make([]intask.Payload, taskdef.Slots(pod))
+			every, slots := taskdef.RenewEvery(pod), make([]podfiles.Payload, taskdef.Slots(pod))
 			begun := time.Unix(10_000_000, 0)
 			newest, renewed, changed := 0, begun, begun
 			for now := begun; now.Sub(begun) < 72*time.Hour; now = now.Add(time.Minute) {

@@ -13,7 +13,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
-	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
@@ -42,7 +42,7 @@ func (p *Store) Refresh(ctx context.Context, ref backend.Ref, launched string, v
 	if err != nil {
 		return err
 	}
-	after := intask.Payload{Volumes: merged(before.Volumes, packable(changed))}
+	after := podfiles.Payload{Volumes: merged(before.Volumes, packable(changed))}
 	after.Due = dueOf(after.Volumes)
 	same, err := before.SameFiles(after)
 	if err != nil || same || len(changed) == 0 {
@@ -89,7 +89,7 @@ func waits(until, now time.Time) error {
 // changed are the volumes under their names in the task, without those that the shape
 // shares where they are what the attempt was launched with.
 func (p *Store) changed(
-	ctx context.Context, before intask.Payload, launched string, volumes []backend.VolumeSpec,
+	ctx context.Context, before podfiles.Payload, launched string, volumes []backend.VolumeSpec,
 ) ([]backend.VolumeSpec, error) {
 	shared, own := taskdef.Files(backend.LaunchSpec{Pod: volumes[0].Pod, Volumes: volumes})
 	if len(shared) == 0 {
@@ -109,17 +109,17 @@ func (p *Store) changed(
 	}
 	if tag == launched {
 		shared = slices.DeleteFunc(shared, func(v backend.VolumeSpec) bool {
-			return !slices.ContainsFunc(before.Volumes, func(had intask.Volume) bool { return had.Name == v.Name })
+			return !slices.ContainsFunc(before.Volumes, func(had podfiles.Volume) bool { return had.Name == v.Name })
 		})
 	}
 	return append(shared, own...), nil
 }
 
 // merged are volumes with others in the place of those of their names.
-func merged(volumes, others []intask.Volume) []intask.Volume {
+func merged(volumes, others []podfiles.Volume) []podfiles.Volume {
 	out := slices.Clone(volumes)
 	for _, v := range others {
-		if i := slices.IndexFunc(out, func(had intask.Volume) bool { return had.Name == v.Name }); i >= 0 {
+		if i := slices.IndexFunc(out, func(had podfiles.Volume) bool { return had.Name == v.Name }); i >= 0 {
 			out[i] = v
 		} else {
 			out = append(out, v)
@@ -142,7 +142,7 @@ func (p *podSecrets) current(k identity.Key) (podSecret, bool) {
 // slot is one of the payloads of a pod that are written in turn.
 type slot struct {
 	name    string
-	payload intask.Payload
+	payload podfiles.Payload
 	// there is false for one that was never written.
 	there bool
 }
@@ -150,7 +150,7 @@ type slot struct {
 // stored are all payloads under an entry's name, and which is the newest: the first where
 // none is there.
 func (p *podSecrets) stored(ctx context.Context, e podSecret) (slots []slot, newest int, err error) {
-	names, err := intask.SlotNames(e.name)
+	names, err := podfiles.SlotNames(e.name)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -168,19 +168,19 @@ func (p *podSecrets) stored(ctx context.Context, e podSecret) (slots []slot, new
 }
 
 // contents are what is stored under the name of a payload; false if nothing is.
-func (p *podSecrets) contents(ctx context.Context, key, name string) (intask.Payload, bool, error) {
+func (p *podSecrets) contents(ctx context.Context, key, name string) (podfiles.Payload, bool, error) {
 	sealed, err := p.keeperOf(name).read(ctx, name)
 	if errors.Is(err, backend.ErrNotFound) {
-		return intask.Payload{}, false, nil
+		return podfiles.Payload{}, false, nil
 	}
 	if err != nil {
-		return intask.Payload{}, false, err
+		return podfiles.Payload{}, false, err
 	}
-	packed, err := intask.Open(key, name, sealed)
+	packed, err := podfiles.Open(key, name, sealed)
 	if err != nil {
-		return intask.Payload{}, false, err
+		return podfiles.Payload{}, false, err
 	}
-	out, err := intask.Unpack(packed)
+	out, err := podfiles.Unpack(packed)
 	return out, err == nil, err
 }
 
@@ -197,7 +197,7 @@ func (p *podSecrets) waits(k identity.Key, name string, until time.Time) {
 
 // replace stores other contents under the name of a payload.
 func (p *podSecrets) replace(ctx context.Context, ref backend.Ref, e podSecret, name string, packed []byte) error {
-	sealed, err := intask.Seal(e.key, name, packed)
+	sealed, err := podfiles.Seal(e.key, name, packed)
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ const dueMargin = 15 * time.Second
 
 // dueOf is when burstlet-agent is to look again, in seconds since 1970: when the first
 // of the tokens is replaced (kubelet: when 80 % of its life are over). 0: never.
-func dueOf(volumes []intask.Volume) int64 {
+func dueOf(volumes []podfiles.Volume) int64 {
 	due := int64(0)
 	for _, v := range volumes {
 		for _, f := range v.Files {

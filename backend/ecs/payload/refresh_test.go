@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 // A new token is looked for when the old one is due, at 80 % of its life.
@@ -30,7 +30,7 @@ func TestTokensAreDue(t *testing.T) {
 			t.Errorf("%s: %d, want %d", tc.data, got, tc.want)
 		}
 	}
-	volumes := []intask.Volume{{Files: []intask.File{
+	volumes := []podfiles.Volume{{Files: []podfiles.File{
 		{Data: token(`{"iat":1000,"exp":9000}`)},
 		{Data: token(`{"iat":1000,"exp":2000}`)},
 		{Data: []byte("x")},

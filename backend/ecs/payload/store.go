@@ -21,6 +21,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
@@ -190,19 +191,19 @@ func contentsOf(spec backend.LaunchSpec, object bool) (c contents, err error) {
 
 // fitsObject is Invalid for a pod's own files that no object may hold.
 func fitsObject(own int) error {
-	if own+intask.SealOverhead <= intask.MaxObject {
+	if own+podfiles.SealOverhead <= intask.MaxObject {
 		return nil
 	}
-	return tooLarge(fmt.Errorf("%d bytes compressed, %d are taken: %w", own, intask.MaxObject-intask.SealOverhead,
-		intask.ErrTooLarge))
+	return tooLarge(fmt.Errorf("%d bytes compressed, %d are taken: %w", own, intask.MaxObject-podfiles.SealOverhead,
+		podfiles.ErrTooLarge))
 }
 
 // roomFor is how many secrets a pod's files may come to fill: its own at least.
 func roomFor(own, shared int) (int, error) {
-	if parts, err := intask.Parts(own + shared + intask.SealOverhead); err == nil {
+	if parts, err := podfiles.Parts(own + shared + podfiles.SealOverhead); err == nil {
 		return parts, nil
 	}
-	parts, err := intask.Parts(own + intask.SealOverhead)
+	parts, err := podfiles.Parts(own + podfiles.SealOverhead)
 	return parts, tooLarge(err)
 }
 
@@ -419,21 +420,21 @@ func newSalt() string {
 
 // pack makes the payload of volumes with files.
 func pack(volumes []backend.VolumeSpec) ([]byte, error) {
-	p := intask.Payload{Volumes: packable(volumes)} // the launch itself is not among its writes
+	p := podfiles.Payload{Volumes: packable(volumes)} // the launch itself is not among its writes
 	p.Due = dueOf(p.Volumes)
 	packed, err := p.Pack()
 	return packed, tooLarge(err)
 }
 
-func packable(volumes []backend.VolumeSpec) []intask.Volume {
-	var out []intask.Volume
+func packable(volumes []backend.VolumeSpec) []podfiles.Volume {
+	var out []podfiles.Volume
 	for _, v := range volumes {
-		vol := intask.Volume{Name: v.Name}
+		vol := podfiles.Volume{Name: v.Name}
 		if sc := v.Pod.Spec.SecurityContext; sc != nil {
 			vol.Group = sc.FSGroup
 		}
 		for _, f := range v.Files {
-			vol.Files = append(vol.Files, intask.File{Path: f.Path, Data: f.Data, Mode: f.Mode, UID: f.UID})
+			vol.Files = append(vol.Files, podfiles.File{Path: f.Path, Data: f.Data, Mode: f.Mode, UID: f.UID})
 		}
 		out = append(out, vol)
 	}
@@ -441,13 +442,13 @@ func packable(volumes []backend.VolumeSpec) []intask.Volume {
 }
 
 func split(packed []byte) ([]string, error) {
-	parts, err := intask.Split(packed)
+	parts, err := podfiles.Split(packed)
 	return parts, tooLarge(err)
 }
 
 // tooLarge is Invalid: files beyond what a task can be given.
 func tooLarge(err error) error {
-	if errors.Is(err, intask.ErrTooLarge) {
+	if errors.Is(err, podfiles.ErrTooLarge) {
 		return backend.Errorf(backend.ErrInvalid, "files of volumes: %w: use a smaller ConfigMap or Secret, or "+
 			"an EFS volume", err)
 	}

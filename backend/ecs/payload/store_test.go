@@ -17,6 +17,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/ecstest"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 func classOf(err error) string { return backend.Class(err) }
@@ -47,7 +48,7 @@ func storeOf(h *held, bucket string) *Store { return New(h, h, Place{Bucket: buc
 
 // What a task cannot be given is refused before anything is stored.
 func TestWhatIsTooLargeToStore(t *testing.T) {
-	const own = intask.MaxParts * (intask.PartSize - 6) * 3 / 4
+	const own = podfiles.MaxParts * (podfiles.PartSize - 6) * 3 / 4
 	for name, tc := range map[string]struct {
 		spec backend.LaunchSpec
 		want string // "": it is stored
@@ -84,12 +85,12 @@ func TestWhatIsTooLargeToStore(t *testing.T) {
 }
 
 func TestHowMuchAnObjectTakes(t *testing.T) {
-	const most = intask.MaxObject - intask.SealOverhead
+	const most = intask.MaxObject - podfiles.SealOverhead
 	if err := fitsObject(most); err != nil {
 		t.Error(err)
 	}
 	err := fitsObject(most + 1)
-	if !errors.Is(err, backend.ErrInvalid) || !errors.Is(err, intask.ErrTooLarge) ||
+	if !errors.Is(err, backend.ErrInvalid) || !errors.Is(err, podfiles.ErrTooLarge) ||
 		!strings.Contains(err.Error(), "an EFS volume") {
 		t.Errorf("%v (%s)", err, classOf(err))
 	}

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 // slotPeriod is how far apart renewals of one secret are at least.
@@ -43,7 +43,7 @@ func Slots(pod *corev1.Pod) int {
 	if every <= 0 {
 		return 1
 	}
-	return min(int((slotPeriod+every-1)/every), intask.MaxSlots)
+	return min(int((slotPeriod+every-1)/every), podfiles.MaxSlots)
 }
 
 // Prices of us-east-1 (AWS Secrets Manager pricing, Amazon S3 pricing, S3 Standard, on

@@ -13,6 +13,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 )
 
 // dirMode is that of an emptyDir (kubelet: emptydir).
@@ -32,7 +33,7 @@ type volumePlan struct {
 	// init are the mounts of burstlet-init, dirs those of them that hold nothing
 	// and want a mode. Without any there is no burstlet-init.
 	init []types.MountPoint
-	dirs []intask.Dir
+	dirs []podfiles.Dir
 	// files are the mounts of init that hold files: burstlet-agent keeps them fresh.
 	files []types.MountPoint
 	// subPaths are, by container, the mounts of parts of volumes.
@@ -169,7 +170,7 @@ func (p *volumePlan) add(v backend.VolumeSpec) error {
 		p.made, volume.ConfiguredAtLaunch = true, aws.Bool(true) // see madeVolume
 		if sc := v.Pod.Spec.SecurityContext; sc != nil && sc.FSGroup != nil {
 			p.fill(name) // new and empty: the group gets its root (kubelet: volume.SetVolumeOwnership)
-			p.dirs = append(p.dirs, intask.Dir{Name: name, Mode: diskMode | setgid, Group: sc.FSGroup})
+			p.dirs = append(p.dirs, podfiles.Dir{Name: name, Mode: diskMode | setgid, Group: sc.FSGroup})
 		}
 	default:
 		return backend.Errorf(backend.ErrUnsupported, "volume %s: %s", v.Name, whyClaim)
@@ -181,8 +182,8 @@ func (p *volumePlan) add(v backend.VolumeSpec) error {
 // dirOf is what becomes of an emptyDir on disk: everyone may write to it, and what
 // is made there is of the pod's fsGroup if it has one (kubelet: emptydir, and
 // volume.SetVolumeOwnership).
-func dirOf(v backend.VolumeSpec) intask.Dir {
-	out := intask.Dir{Name: taskVolume(v.Pod, v.Name), Mode: dirMode}
+func dirOf(v backend.VolumeSpec) podfiles.Dir {
+	out := podfiles.Dir{Name: taskVolume(v.Pod, v.Name), Mode: dirMode}
 	if sc := v.Pod.Spec.SecurityContext; sc != nil && sc.FSGroup != nil {
 		out.Group, out.Mode = sc.FSGroup, dirMode|setgid
 	}

@@ -1,4 +1,4 @@
-package intask
+package podfiles
 
 import (
 	"bytes"

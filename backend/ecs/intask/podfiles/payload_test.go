@@ -1,4 +1,4 @@
-package intask
+package podfiles
 
 import (
 	"bytes"
@@ -32,7 +32,9 @@ func TestPayloadsArriveAsTheyWereSent(t *testing.T) {
 	for name, data := range map[string][]byte{"empty": nil, "small": []byte("a\x00b\n"), "several parts": random} {
 		t.Run(name, func(t *testing.T) {
 			packed, err := payloadOf(data).Pack()
-			must(t, err)
+			if err != nil {
+				t.Fatal(err)
+			}
 			again, err := payloadOf(data).Pack()
 			if err != nil || !bytes.Equal(packed, again) {
 				t.Errorf("the same payload packs differently: %v", err)
@@ -42,7 +44,9 @@ func TestPayloadsArriveAsTheyWereSent(t *testing.T) {
 				t.Fatalf("joined parts differ: %v", err)
 			}
 			p, err := Unpack(back)
-			must(t, err)
+			if err != nil {
+				t.Fatal(err)
+			}
 			f := p.Volumes[0].Files[0]
 			if !bytes.Equal(f.Data, data) || f.Path != "a/b" || f.Mode != 0o640 || *f.UID != 1000 ||
 				*p.Volumes[0].Group != 2000 {
@@ -56,7 +60,9 @@ func TestPayloadsArriveAsTheyWereSent(t *testing.T) {
 func splitInto(t *testing.T, packed []byte) []string {
 	t.Helper()
 	parts, err := Split(packed)
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if n, err := Parts(len(packed)); err != nil || n != len(parts) {
 		t.Errorf("Parts says %d, %v; there are %d", n, err, len(parts))
 	}
