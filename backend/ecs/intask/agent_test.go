@@ -73,9 +73,15 @@ func TestTheAgentsWaitEndsWhenTheTaskIsStopped(t *testing.T) {
 
 // token is a payload with one file.
 func token(text string, due int64) podfiles.Payload {
-	return podfiles.Payload{
-		Due: due, Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{{Path: "token", Data: []byte(text), Mode: 0o600}}}},
-	}
+	p := tokenAt("token", text)
+	p.Due = due
+	return p
+}
+
+// tokenAt is a payload with one file, of the volume token.
+func tokenAt[T string | []byte](path string, data T) podfiles.Payload {
+	file := podfiles.File{Path: path, Data: []byte(data), Mode: 0o600}
+	return podfiles.Payload{Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{file}}}}
 }
 
 // change puts other contents into the pod's secret, under the same key.

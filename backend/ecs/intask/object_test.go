@@ -72,7 +72,7 @@ func TestOwnFilesComeFromABucket(t *testing.T) {
 	big := make([]byte, 2<<20) // more than secrets take
 	_, _ = rand.Read(big)
 	b := &bucket{}
-	env := b.stored(t, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{{Path: "t", Data: big, Mode: 0o600}}}}})
+	env := b.stored(t, tokenAt("t", big))
 	for name, endpoint := range map[string]string{"AWS": "", "a test server": "http://127.0.0.1:4566"} {
 		task, dir, _ := task(t, &b.around, env, "token")
 		task.HTTPClient = &http.Client{Transport: b}
@@ -88,9 +88,7 @@ func TestOwnFilesComeFromABucket(t *testing.T) {
 func TestObjectsAreAskedForPatiently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bucket{denied: secretTries + 3}
-		env := b.stored(
-			t, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{{Path: "t", Data: []byte("canary"), Mode: 0o600}}}}},
-		)
+		env := b.stored(t, tokenAt("t", "canary"))
 		task, dir, said := task(t, &b.around, env, "token")
 		task.HTTPClient = &http.Client{Transport: b}
 		err := task.Materialize(t.Context())

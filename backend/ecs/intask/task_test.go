@@ -224,9 +224,7 @@ func TestOwnersAndGroupsAreSet(t *testing.T) {
 func TestSecretsAreAskedForPatiently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &around{failures: []int{500, 400, 500}}
-		env := ownPayload(
-			t, a, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{{Path: "t", Data: []byte("v"), Mode: 0o600}}}}},
-		)
+		env := ownPayload(t, a, tokenAt("t", "v"))
 		task, dir, _ := task(t, a, env, "token")
 		must(t, task.Materialize(t.Context()))
 		if read(t, filepath.Join(dir, "token/t")) != "v" || a.calls != 4 {
@@ -238,9 +236,7 @@ func TestSecretsAreAskedForPatiently(t *testing.T) {
 func TestWhatCannotWorkSaysWhyWithoutSecrets(t *testing.T) {
 	own := func(change func(a *around, env map[string]string)) func(*testing.T, *around) map[string]string {
 		return func(t *testing.T, a *around) map[string]string {
-			env := ownPayload(
-				t, a, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{{Path: "t", Data: []byte("canary"), Mode: 0o600}}}}},
-			)
+			env := ownPayload(t, a, tokenAt("t", "canary"))
 			change(a, env)
 			return env
 		}
@@ -257,9 +253,7 @@ func TestWhatCannotWorkSaysWhyWithoutSecrets(t *testing.T) {
 			own(func(_ *around, env map[string]string) { env[EnvPayloadKey] = podfiles.NewKey() }), "do not belong together",
 		},
 		"a path that leaves the volume": {func(t *testing.T, _ *around) map[string]string {
-			return sharedEnv(
-				t, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "token", Files: []podfiles.File{{Path: "../x", Data: []byte("canary"), Mode: 0o600}}}}},
-			)
+			return sharedEnv(t, tokenAt("../x", "canary"))
 		}, "'..'"},
 		"a volume that leaves the directory": {func(t *testing.T, _ *around) map[string]string {
 			return sharedEnv(t, podfiles.Payload{Volumes: []podfiles.Volume{{Name: "../x"}}})

@@ -87,7 +87,9 @@ func (k inSecrets) read(ctx context.Context, name string) ([]byte, error) {
 
 func (k inSecrets) remove(ctx context.Context, name string) error { return k.store.remove(ctx, name) }
 
-func (inSecrets) writableAt(was podfiles.Payload, slots int, every time.Duration, renewal bool, now time.Time) time.Time {
+func (inSecrets) writableAt(
+	was podfiles.Payload, slots int, every time.Duration, renewal bool, now time.Time,
+) time.Time {
 	return writable(was, slots, every, renewal, now)
 }
 
