@@ -18,7 +18,7 @@
 // The framework's PodController is keyed by namespace/name, deletes pods by
 // timers of its own and writes statuses. So it runs, but nothing it reports is
 // trusted: each of its calls is a hint that a key changed (handoff.go), its pod client
-// cannot write (inert.go), its recorder drops, and its queues never give up. Our
+// cannot write (package inert), its recorder drops, and its queues never give up. Our
 // own handler on the same informer (informer.go) gives the same hint for what
 // the framework does not see, such as a deletion missed by a broken watch.
 // The receiver of the hints reads the informer's store and compares by UID.

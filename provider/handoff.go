@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/burstlet/burstlet/provider/inert"
 )
 
 // podWorkers suffice: every call returns at once.
@@ -121,7 +123,7 @@ func (h *podHandler) stored(key string) *corev1.Pod {
 
 // podControllerConfig is the framework's PodController made harmless.
 func podControllerConfig(client kubernetes.Interface, pods cache.SharedIndexInformer,
-	handler vknode.PodLifecycleHandler, writes inertPods,
+	handler vknode.PodLifecycleHandler, writes inert.Pods,
 ) vknode.PodControllerConfig {
 	// Listers of informers that are never started: the framework wants them for
 	// environment variables, which are resolved elsewhere.
@@ -129,7 +131,7 @@ func podControllerConfig(client kubernetes.Interface, pods cache.SharedIndexInfo
 	return vknode.PodControllerConfig{
 		PodClient:         writes,
 		PodInformer:       podInformer{pods},
-		EventRecorder:     silentRecorder{},
+		EventRecorder:     inert.Recorder{},
 		Provider:          handler,
 		ConfigMapInformer: never.ConfigMaps(),
 		SecretInformer:    never.Secrets(),

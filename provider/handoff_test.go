@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/burstlet/burstlet/provider/inert"
 )
 
 var podKind = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -58,13 +60,13 @@ func handOff(t *testing.T, prepare func(*fake.Clientset), test func(*desk), pods
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() { d.pods.RunWithContext(ctx) })
-		inert := inertPods{enqueue: d.enqueued.enqueue, dropped: func(verb string) {
+		given := inert.Pods{Enqueue: d.enqueued.enqueue, Dropped: func(verb string) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.dropped[verb]++
 		}}
 		wg.Go(func() {
-			if err := runPods(ctx, podControllerConfig(d.client, d.pods, d.spy, inert)); err != nil {
+			if err := runPods(ctx, podControllerConfig(d.client, d.pods, d.spy, given)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -404,37 +406,6 @@ func TestEveryCallIsAHintAndSucceeds(t *testing.T) {
 	h.forget("ns/a")
 	if err := h.CreatePod(t.Context(), pod); err != nil || len(h.seen) != 0 {
 		t.Errorf("remembered %v, %v", h.seen, err)
-	}
-}
-
-func TestInertClientWritesNothing(t *testing.T) {
-	var r enqueued
-	dropped := map[string]int{}
-	pods := inertPods{enqueue: r.enqueue, dropped: func(verb string) { dropped[verb]++ }}.Pods("ns")
-	ctx, pod := t.Context(), newPod("a", "1")
-	do := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	do(pods.Delete(ctx, "a", metav1.DeleteOptions{}))
-	_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
-	do(err)
-	_, err = pods.Update(ctx, pod, metav1.UpdateOptions{})
-	do(err)
-	_, err = pods.Patch(ctx, "a", "", nil, metav1.PatchOptions{}, "status")
-	do(err)
-	_, err = pods.Create(ctx, pod, metav1.CreateOptions{})
-	do(err)
-	do(pods.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
-	for _, verb := range []string{"delete", "update_status", "update", "patch", "create", "delete_collection"} {
-		if dropped[verb] != 1 {
-			t.Errorf("%s counted %d times", verb, dropped[verb])
-		}
-	}
-	if r.count("ns/a") != 5 {
-		t.Errorf("%d hints, want 5", r.count("ns/a"))
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/pause"
+	"github.com/burstlet/burstlet/provider/inert"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
 )
 
@@ -259,9 +260,9 @@ func (n *Node) startPods(ctx context.Context, group *errgroup.Group) error {
 	if n.cfg.Synced != nil {
 		n.cfg.Synced()
 	}
-	writes := inertPods{
-		dropped: func(verb string) { n.metrics.dropped.WithLabelValues(verb).Inc() },
-		enqueue: n.cfg.Enqueue,
+	writes := inert.Pods{
+		Dropped: func(verb string) { n.metrics.dropped.WithLabelValues(verb).Inc() },
+		Enqueue: n.cfg.Enqueue,
 	}
 	group.Go(func() error {
 		return runPods(ctx, podControllerConfig(n.cfg.Client, n.cfg.Pods, n.handler, writes))

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/burstlet/burstlet/statusmgr/transition"
 )
 
 // A status that only tells how far a pod has come, and that nobody acts on, may
@@ -85,7 +87,7 @@ func conditionsMatter(held, want []corev1.PodCondition) bool {
 // as much as none.
 func containersMatter(held, want []corev1.ContainerStatus) bool {
 	for i := range want {
-		h := findStatus(held, want[i].Name)
+		h := transition.Of(held, want[i].Name)
 		if beginning(&want[i]) && (h == nil || beginning(h)) {
 			continue
 		}

@@ -7,20 +7,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/statusmgr/transition"
 )
 
 // prepare turns what the engine says into the wanted status. before is the
 // wanted status until now, or what the API held at the first one; in is not
 // changed and shares nothing with the result. An error refuses the status.
 func prepare(pod *corev1.Pod, before, in *corev1.PodStatus, now time.Time) (*corev1.PodStatus, error) {
-	if err := checkTransitions(&pod.Spec, before, in); err != nil {
+	if err := transition.Check(&pod.Spec, before, in); err != nil {
 		return nil, err
 	}
 	s := in.DeepCopy()
 	if terminal(before.Phase) && s.Phase != before.Phase {
 		s.Phase, s.Reason, s.Message = before.Phase, before.Reason, before.Message
 	}
-	keepTerminated(before, s)
+	transition.KeepTerminated(before, s)
 	boundStatus(&pod.Spec, s)
 	s.Conditions = uniqueConditions(s.Conditions)
 

@@ -13,6 +13,8 @@ import (
 	apifields "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/burstlet/burstlet/statusmgr/transition"
 )
 
 const (
@@ -87,7 +89,7 @@ func (m *Manager) sync(ctx context.Context, j job) outcome {
 
 // write patches the status if the API does not hold it already.
 func (m *Manager) write(ctx context.Context, j job, mayRun bool, out *outcome) {
-	if out.refused = checkTransitions(&j.api.Spec, &j.api.Status, j.want); out.refused != nil {
+	if out.refused = transition.Check(&j.api.Spec, &j.api.Status, j.want); out.refused != nil {
 		m.metrics.writes.WithLabelValues(resultRefused).Inc()
 		log.G(ctx).WithFields(fields(j.entry)).WithError(out.refused).Error("pod status refused")
 		return

@@ -1,4 +1,4 @@
-package statusmgr
+package transition
 
 import (
 	"fmt"
@@ -7,12 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// checkTransitions refuses a status in which a terminated container runs or
+// Check refuses a status in which a terminated container runs or
 // waits again although its restart policy does not allow that. The API server
 // applies the same rules (ValidateContainerStateTransition and its siblings in
 // pkg/apis/core/validation), container by container; the kubelet's own check
 // lets everything pass under restartPolicy Always, and the write then fails.
-func checkTransitions(spec *corev1.PodSpec, from, to *corev1.PodStatus) error {
+func Check(spec *corev1.PodSpec, from, to *corev1.PodStatus) error {
 	// Ephemeral containers are never restarted.
 	never := func(string, int32) bool { return false }
 	if err := checkList(
@@ -37,7 +37,7 @@ func checkList(kind string, from, to []corev1.ContainerStatus, may func(name str
 		if end == nil {
 			continue
 		}
-		now := findStatus(to, from[i].Name)
+		now := Of(to, from[i].Name)
 		if now == nil || now.State.Terminated != nil || may(from[i].Name, end.ExitCode) {
 			continue
 		}
@@ -48,12 +48,12 @@ func checkList(kind string, from, to []corev1.ContainerStatus, may func(name str
 	return nil
 }
 
-// keepTerminated adds to each list of to the terminated containers of from that
+// KeepTerminated adds to each list of to the terminated containers of from that
 // it lacks. A container that was left out once could otherwise come back.
-func keepTerminated(from, to *corev1.PodStatus) {
+func KeepTerminated(from, to *corev1.PodStatus) {
 	keep := func(from []corev1.ContainerStatus, to *[]corev1.ContainerStatus) {
 		for i := range from {
-			if from[i].State.Terminated != nil && findStatus(*to, from[i].Name) == nil {
+			if from[i].State.Terminated != nil && Of(*to, from[i].Name) == nil {
 				*to = append(*to, *from[i].DeepCopy())
 			}
 		}
@@ -123,7 +123,8 @@ func ruleMatches(rule corev1.ContainerRestartRule, code int32) bool {
 	}
 }
 
-func findStatus(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
+// Of returns the status of the named container; nil where the list has none.
+func Of(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
 	for i := range list {
 		if list[i].Name == name {
 			return &list[i]
