@@ -58,10 +58,10 @@ type Manager struct {
 	signal chan struct{}
 
 	// Run's alone.
-	failures map[string]failure
+	failures map[types.NamespacedName]failure
 }
 
-// failure is the last one about a pod, by namespace/name.
+// failure is the last one about a pod.
 type failure struct {
 	text  string
 	delay time.Duration
@@ -70,7 +70,7 @@ type failure struct {
 
 // New returns a manager that does nothing until Run.
 func New(cfg Config) *Manager {
-	return &Manager{cfg: cfg, signal: make(chan struct{}, 1), failures: map[string]failure{}}
+	return &Manager{cfg: cfg, signal: make(chan struct{}, 1), failures: map[types.NamespacedName]failure{}}
 }
 
 // Changed says that something may be to do. It never blocks.
@@ -103,14 +103,19 @@ func (m *Manager) reconcile(ctx context.Context) time.Duration {
 		return retryFirst
 	}
 	all := m.cfg.Static.Known() // before they are asked for: more may come meanwhile
-	todo := map[string]func(context.Context) error{}
-	held := map[string]*corev1.Pod{}
-	for _, pod := range inAPI {
-		held[key(pod)] = pod
-	}
-	mine := map[string]bool{}
-	for _, pod := range m.cfg.Static.Pods() {
+	static := m.cfg.Static.Pods()
+	mine := make(map[types.NamespacedName]bool, len(static))
+	for _, pod := range static {
 		mine[key(pod)] = true
+	}
+	held := map[types.NamespacedName]*corev1.Pod{}
+	for _, pod := range inAPI { // thousands, of which next to none matters here
+		if isMirror(pod) || mine[key(pod)] {
+			held[key(pod)] = pod
+		}
+	}
+	todo := map[types.NamespacedName]func(context.Context) error{}
+	for _, pod := range static {
 		switch other := held[key(pod)]; {
 		case other == nil:
 			todo[key(pod)] = func(ctx context.Context) error { return m.create(ctx, pod) }
@@ -128,7 +133,7 @@ func (m *Manager) reconcile(ctx context.Context) time.Duration {
 			todo[key(pod)] = func(ctx context.Context) error { return m.delete(ctx, pod) }
 		}
 	}
-	maps.DeleteFunc(m.failures, func(key string, _ failure) bool { return todo[key] == nil })
+	maps.DeleteFunc(m.failures, func(key types.NamespacedName, _ failure) bool { return todo[key] == nil })
 	again := period
 	for key, do := range todo {
 		again = min(again, m.try(ctx, key, do))
@@ -136,7 +141,9 @@ func (m *Manager) reconcile(ctx context.Context) time.Duration {
 	return again
 }
 
-func key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+func key(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+}
 
 func isMirror(pod *corev1.Pod) bool {
 	_, is := pod.Annotations[corev1.MirrorPodAnnotationKey]
@@ -144,7 +151,7 @@ func isMirror(pod *corev1.Pod) bool {
 }
 
 // try does it unless it failed a moment ago, and returns when to try again.
-func (m *Manager) try(ctx context.Context, key string, do func(context.Context) error) time.Duration {
+func (m *Manager) try(ctx context.Context, key types.NamespacedName, do func(context.Context) error) time.Duration {
 	f := m.failures[key]
 	if wait := time.Until(f.until); wait > 0 {
 		return wait

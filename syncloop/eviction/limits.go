@@ -12,10 +12,31 @@ func Limits() []Signal {
 	return []Signal{localstorage.EmptyDirLimit, localstorage.PodLimit, localstorage.ContainerLimit}
 }
 
-// LimitsStorage is true for a pod that has a limit on local storage.
+// LimitsStorage is true for a pod that has a limit on local storage. It is asked of each pod
+// every few seconds, so a pod that names none is told by a look, without a sum.
 func LimitsStorage(pod *corev1.Pod) bool {
+	if !namesStorageLimit(pod) {
+		return false
+	}
 	limits := backend.StorageLimits(pod)
 	return limits.Any()
+}
+
+// namesStorageLimit is true for each pod with a limit on local storage, and for some others.
+func namesStorageLimit(pod *corev1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if dir := pod.Spec.Volumes[i].EmptyDir; dir != nil && dir.SizeLimit != nil {
+			return true
+		}
+	}
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			if _, ok := containers[i].Resources.Limits[corev1.ResourceEphemeralStorage]; ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // OverStorage says which limit on local storage a pod is over; nil for none. What was not

@@ -127,3 +127,29 @@ func TestOverStorage(t *testing.T) {
 		})
 	}
 }
+
+// TestLimitsStorage: the look at a pod must find what its limits hold.
+func TestLimitsStorage(t *testing.T) {
+	requests := corev1.ResourceRequirements{Requests: storageLimit("1Mi").Limits}
+	for name, tt := range map[string]struct {
+		spec corev1.PodSpec
+		want bool
+	}{
+		"none": {corev1.PodSpec{
+			Containers: []corev1.Container{{Resources: requests}},
+			Volumes:    []corev1.Volume{scratch("", ""), {Name: "token"}},
+		}, false},
+		"an emptyDir":      {corev1.PodSpec{Volumes: []corev1.Volume{scratch("", ""), scratch("", "1Mi")}}, true},
+		"an emptyDir of 0": {corev1.PodSpec{Volumes: []corev1.Volume{scratch("", "0")}}, false},
+		"a container":      {corev1.PodSpec{Containers: []corev1.Container{{}, {Resources: storageLimit("1Mi")}}}, true},
+		"an init container": {corev1.PodSpec{
+			InitContainers: []corev1.Container{{Resources: storageLimit("1Mi")}}, Containers: []corev1.Container{{}},
+		}, true},
+	} {
+		pod := &corev1.Pod{Spec: tt.spec}
+		limits := backend.StorageLimits(pod)
+		if got := LimitsStorage(pod); got != tt.want || got != limits.Any() {
+			t.Errorf("%s: %t, want %t; by all limits %t", name, got, tt.want, limits.Any())
+		}
+	}
+}
