@@ -32,7 +32,10 @@
 //   - What nobody acts on waits for what follows it: 250 ms for a pod that the
 //     API has heard nothing of, then 1 s (urgency.go). Phase, readiness, a
 //     container's start and end, reasons and messages are written at once. Of a
-//     pod that is deleted in the next moment, nothing more is said.
+//     pod that is deleted in the next moment, nothing more is said. The ends of
+//     all containers of a pod that somebody deletes wait as long as the first
+//     status for that of the sandbox, which most often comes before: one write
+//     tells both.
 //   - The comparison is with what the API holds, never with what was last sent,
 //     so a condition of ours that somebody flipped is written again, and an
 //     equal status costs nothing. In the normal path there is no GET: the

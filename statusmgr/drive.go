@@ -184,6 +184,9 @@ func (m *Manager) finish(ctx context.Context, j job, out outcome) {
 		m.queue.add(e.uid) // for the driver after this one
 	case out.err != nil:
 		m.retry(ctx, e, j, out, now)
+	case out.deferred:
+		e.calm = now
+		m.queue.addAt(e.uid, now.Add(calmFirst))
 	default:
 		m.settle(e, j, out, now)
 	}

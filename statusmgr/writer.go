@@ -58,6 +58,7 @@ type outcome struct {
 	wrote    bool        // the API took a patch
 	gone     bool        // the API has no pod of this UID under the name
 	heldBack bool        // phase or delete waits until no container can run
+	deferred bool        // nothing is written yet: the end of all is about to follow
 	deleted  bool        // our delete was accepted
 	refused  error       // the wanted status is illegal for the object the API holds
 	err      error       // of a call that has to be repeated
@@ -74,7 +75,7 @@ func (m *Manager) sync(ctx context.Context, j job) outcome {
 	if writable(j, mayRun) {
 		m.write(ctx, j, mayRun, &out)
 	}
-	if out.err != nil || out.gone || out.refused != nil {
+	if out.err != nil || out.gone || out.refused != nil || out.deferred {
 		return out
 	}
 	switch {
@@ -96,6 +97,10 @@ func (m *Manager) write(ctx context.Context, j job, mayRun bool, out *outcome) {
 	}
 	merged, heldBack := merge(binding(j.api), j.want, mayRun, time.Now())
 	out.heldBack = heldBack
+	if heldBack && !j.heldBack && j.api.DeletionTimestamp != nil {
+		out.deferred = true
+		return
+	}
 	if sameStatus(j.api, merged) {
 		m.metrics.writes.WithLabelValues(resultUnchanged).Inc()
 		return
