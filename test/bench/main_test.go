@@ -44,6 +44,7 @@ func run(m *testing.M) int {
 	plane.Config.APIServerArgs = []string{
 		"--enable-priority-and-fairness=false", "--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000",
 		"--audit-policy-file=" + policy, "--audit-log-path=" + auditLog(),
+		"--audit-log-maxsize=10000", // MB: marks are places in the file, which must not begin anew
 	}
 	code := 1
 	if err == nil {
