@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
@@ -45,7 +47,14 @@ type details struct {
 	// that this process gave them.
 	enforced map[string]*runtimeapi.LinuxContainerResources
 	resized  map[string]corev1.ResourceRequirements
+	// limited are the limits that this process last gave the cgroups of pods.
+	limited map[types.UID]podLimits
 }
+
+// podLimits are those of a pod's cgroup that a resize changes, as in [host.Cgroup].
+type podLimits struct{ shares, quota, period, memory int64 }
+
+func podLimitsOf(c host.Cgroup) podLimits { return podLimits{c.Shares, c.Quota, c.Period, c.Memory} }
 
 func newDetails() *details {
 	return &details{
@@ -58,6 +67,7 @@ func newDetails() *details {
 		waiting:    map[types.UID]chan struct{}{},
 		enforced:   map[string]*runtimeapi.LinuxContainerResources{},
 		resized:    map[string]corev1.ResourceRequirements{},
+		limited:    map[types.UID]podLimits{},
 	}
 }
 
@@ -175,6 +185,29 @@ func (d *details) resize(id string, resources corev1.ResourceRequirements) {
 	d.resized[id] = resources
 }
 
+// limit remembers what a pod's cgroup is limited to.
+func (d *details) limit(uid types.UID, limits podLimits) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.limited[uid] = limits
+}
+
+// unlimit forgets what a pod's cgroup is limited to.
+func (d *details) unlimit(uid types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.limited, uid)
+}
+
+// limitedTo is true of a pod whose cgroup this process gave these limits, and none
+// since.
+func (d *details) limitedTo(uid types.UID, limits podLimits) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	given, ok := d.limited[uid]
+	return ok && given == limits
+}
+
 // resources are what a running container was made with, or resized to, as far as
 // the runtime's numbers say so; nil if they are not known.
 func (d *details) resources(c *runtimeapi.Container) *corev1.ResourceRequirements {
@@ -247,6 +280,11 @@ func (d *details) prune(before map[string]types.UID, views []*view) {
 			delete(d.resized, id)
 		}
 	}
+	live := map[types.UID]bool{}
+	for _, uid := range d.owners {
+		live[uid] = true
+	}
+	maps.DeleteFunc(d.limited, func(uid types.UID, _ podLimits) bool { return !live[uid] })
 }
 
 // snapshot is the ids known now, for prune.

@@ -88,6 +88,7 @@ func (p pods) prepareSandbox(
 		if err != nil {
 			return fmt.Errorf("prepare the host: %w", err)
 		}
+		p.details.limit(pod.UID, podLimitsOf(cgroup))
 		convert.SetUsers(config.GetLinux().GetSecurityContext().GetNamespaceOptions(), prepared.FirstUser)
 		return nil
 	})

@@ -21,8 +21,9 @@ import (
 // resizer implements [backend.Resizer].
 type resizer struct{ *remote }
 
-// Resize changes the container and then makes the pod's cgroup what the pod needs
-// as a whole; where that is more than before, the pod's cgroup comes first.
+// Resize changes the container between two changes of the pod's cgroup: first that
+// gets what the pod needs more than before, for no container may have more than its
+// pod, and at last it loses what the pod needs less.
 func (z resizer) Resize(ctx context.Context, ref backend.ContainerRef, spec backend.ContainerSpec) error {
 	found, err := z.findContainer(ctx, ref.Pod.UID, ref.Name, ref.Attempt)
 	if err != nil {
@@ -37,40 +38,61 @@ func (z resizer) Resize(ctx context.Context, ref backend.ContainerRef, spec back
 	if err != nil {
 		return fmt.Errorf("resize container %s of pod %s/%s: %w", ref.Name, ref.Pod.Namespace, ref.Pod.Name, err)
 	}
-	cgroup, err := z.podCgroup(ctx, spec.Pod)
-	if err != nil {
-		return err
-	}
-	want := convert.Resources(convert.WithPodLimits(spec.Pod, spec.Container.Resources))
-	if grows(now, want) {
-		if err := z.limit(ctx, ref, cgroup); err != nil {
-			return err
-		}
-		return z.update(ctx, found.GetId(), spec)
-	}
+	want := convert.Resources(*backend.WithPodLimits(spec.Pod, &spec.Container.Resources))
 	if err := z.fits(ctx, found, now, want); err != nil {
 		return err
 	}
-	if err := z.update(ctx, found.GetId(), spec); err != nil {
+	if err := z.raisePod(ctx, spec.Pod); err != nil {
 		return err
 	}
-	return z.limit(ctx, ref, cgroup)
+	if err := z.update(ctx, found.GetId(), want, spec); err != nil {
+		return err
+	}
+	err = z.lowerPod(ctx, spec.Pod)
+	if errors.Is(err, syscall.EINVAL) && len(spec.Pod.Spec.Containers)+len(spec.Pod.Spec.InitContainers) > 1 {
+		return nil // another container has more still; its own resize comes here too
+	}
+	return err
 }
 
-// limit sets the limits of the pod's cgroup. One that is not there gets them when it
-// is made.
-func (z resizer) limit(ctx context.Context, ref backend.ContainerRef, cgroup host.Cgroup) error {
-	_, err := z.host.Limit(ctx, cgroup)
+// raisePod gives the pod's cgroup what a container needs that is about to start or to
+// grow. It leaves what is more than that, for others may have it still.
+func (r *remote) raisePod(ctx context.Context, pod *corev1.Pod) error {
+	cgroup, err := r.podCgroup(ctx, pod)
+	if err != nil {
+		return err
+	}
+	if r.details.limitedTo(pod.UID, podLimitsOf(cgroup)) {
+		return nil
+	}
+	cgroup.Raise = true
+	return r.limitPod(ctx, pod, cgroup)
+}
+
+// lowerPod makes the pod's cgroup what the pod needs.
+func (r *remote) lowerPod(ctx context.Context, pod *corev1.Pod) error {
+	cgroup, err := r.podCgroup(ctx, pod)
+	if err != nil {
+		return err
+	}
+	return r.limitPod(ctx, pod, cgroup)
+}
+
+// limitPod limits the pod's cgroup. One that is not there gets its limits when it is
+// made.
+func (r *remote) limitPod(ctx context.Context, pod *corev1.Pod, cgroup host.Cgroup) error {
+	r.details.unlimit(pod.UID)
+	_, err := r.host.Limit(ctx, cgroup)
 	switch {
 	case err == nil, isNotExist(err):
+		r.details.limit(pod.UID, podLimitsOf(cgroup))
 		return nil
 	case errors.Is(err, syscall.EBUSY):
 		return backend.Errorf(
-			backend.ErrInvalid, "resize the cgroup of pod %s/%s: more memory is in use: %w", ref.Pod.Namespace, ref.Pod.Name,
-			err,
+			backend.ErrInvalid, "resize the cgroup of pod %s/%s: more memory is in use: %w", pod.Namespace, pod.Name, err,
 		)
 	default:
-		return fmt.Errorf("resize the cgroup of pod %s/%s: %w", ref.Pod.Namespace, ref.Pod.Name, err)
+		return fmt.Errorf("resize the cgroup of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 }
 
@@ -94,15 +116,14 @@ func (z resizer) fits(
 	return nil
 }
 
-func (z resizer) update(ctx context.Context, id string, spec backend.ContainerSpec) error {
+func (z resizer) update(
+	ctx context.Context, id string, want *runtimeapi.LinuxContainerResources, spec backend.ContainerSpec,
+) error {
 	facts, err := z.hostFacts(ctx)
 	if err != nil {
 		return err
 	}
-	want := convert.EnforcedOn(
-		&facts, convert.Resources(convert.WithPodLimits(spec.Pod, spec.Container.Resources)),
-		z.convert.Swap(spec.Pod, &spec.Container, &facts),
-	)
+	want = convert.EnforcedOn(&facts, want, z.convert.Swap(spec.Pod, &spec.Container, &facts))
 	if want.CpuQuota == 0 {
 		want.CpuQuota = -1 // none, where 0 would leave the one that is
 	}
@@ -118,14 +139,6 @@ func (z resizer) update(ctx context.Context, id string, spec backend.ContainerSp
 	z.details.Forget(id)
 	z.details.resize(id, convert.Enforced(spec.Container.Resources))
 	return nil
-}
-
-// grows is true where nothing of what is wanted is less than what there is; 0 is no
-// limit.
-func grows(now, want *runtimeapi.LinuxContainerResources) bool {
-	limit := func(now, want int64) bool { return want <= 0 || (now > 0 && want >= now) }
-	return want.GetCpuShares() >= now.GetCpuShares() && limit(now.GetCpuQuota(), want.GetCpuQuota()) &&
-		limit(now.GetMemoryLimitInBytes(), want.GetMemoryLimitInBytes())
 }
 
 // enforced asks what the runtime holds a container to.

@@ -1,6 +1,9 @@
 package cri
 
 import (
+	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -8,7 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/fakecri"
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 func TestResourcesOfARunningContainer(t *testing.T) {
@@ -67,32 +73,6 @@ func TestResourceFacts(t *testing.T) {
 	}
 }
 
-func TestGrows(t *testing.T) {
-	small, large := convert.Resources(resources("100m -", "200m 64Mi")), convert.Resources(
-		resources("200m -", "400m 128Mi"),
-	)
-	free := convert.Resources(resources("200m -", "- -"))
-	for _, tt := range []struct {
-		name      string
-		now, want *runtimeapi.LinuxContainerResources
-		grows     bool
-	}{
-		{"more", small, large, true},
-		{"the same", small, small, true},
-		{"less", large, small, false},
-		{"its limits go", large, free, true},
-		{"limits come", free, large, false},
-		{
-			"more cpu, less memory", convert.Resources(resources("100m -", "200m 128Mi")),
-			convert.Resources(resources("200m -", "400m 64Mi")), false,
-		},
-	} {
-		if got := grows(tt.now, tt.want); got != tt.grows {
-			t.Errorf("%s: %v", tt.name, got)
-		}
-	}
-}
-
 func TestClock(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var c clock
@@ -117,4 +97,82 @@ func TestClock(t *testing.T) {
 	if !c.ours(time.Time{}).IsZero() || !c.theirs(time.Time{}).IsZero() || !c.ours(c.theirs(now)).Equal(now) {
 		t.Error("no time stays none, and there and back is the same")
 	}
+}
+
+// inTurn is a host that tells of each limit of a pod's cgroup.
+type inTurn struct {
+	*withoutCgroups
+	tell func(what string)
+}
+
+func (h inTurn) Limit(ctx context.Context, c host.Cgroup) (time.Duration, error) {
+	what := "lower"
+	if c.Raise {
+		what = "raise"
+	}
+	h.tell(fmt.Sprintf("%s to %d of cpu and %d of memory", what, c.Quota, c.Memory))
+	return h.withoutCgroups.Limit(ctx, c)
+}
+
+// No container may have more than its pod: the pod's cgroup gets what is more before the
+// container is resized, or started again with more, and loses what is less after it.
+func TestThePodsCgroupIsResizedAroundItsContainers(t *testing.T) {
+	var mu sync.Mutex
+	var told []string
+	tell := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, what)
+	}
+	w := newWorld(t, func(s *fakecri.Server) {
+		s.Before = func(_ context.Context, method string, _ any) error {
+			if method == "UpdateContainerResources" || method == "CreateContainer" {
+				tell(method)
+			}
+			return nil
+		}
+	})
+	w.host = inTurn{w.host.(*withoutCgroups), tell}
+	r, stop := w.connect(t)
+	pod := testPod("u1")
+	ask := func(requests, limits string) backend.ContainerSpec {
+		pod = pod.DeepCopy()
+		pod.Spec.Containers[0].Resources = resources(requests, limits)
+		spec := containerSpec(pod, "main", 0)
+		spec.Container = pod.Spec.Containers[0]
+		return spec
+	}
+	check := func(when string, want ...string) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+		told = nil
+	}
+	spec := ask("100m 32Mi", "200m 64Mi")
+	ref := backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
+	container := backend.ContainerRef{Pod: ref, Name: "main"}
+	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(pod, 0)))
+	must(t, containers{r}.Start(t.Context(), ref, spec))
+	check("started in a cgroup that was made for it", "CreateContainer")
+
+	must(t, resizer{r}.Resize(t.Context(), container, ask("50m 32Mi", "400m 64Mi")))
+	check("a higher limit, a smaller request", "raise to 40000 of cpu and 67108864 of memory",
+		"UpdateContainerResources", "lower to 40000 of cpu and 67108864 of memory")
+
+	spec = ask("50m 32Mi", "500m 96Mi")
+	must(t, containers{r}.Stop(t.Context(), container, 0))
+	spec.Attempt = 1
+	must(t, containers{r}.Start(t.Context(), ref, spec))
+	check("restarted with more", "raise to 50000 of cpu and 100663296 of memory", "CreateContainer")
+
+	stop()
+	r, _ = w.connect(t)
+	must(t, containers{r}.Stop(t.Context(), backend.ContainerRef{Pod: ref, Name: "main", Attempt: 1}, 0))
+	spec.Attempt = 2
+	must(t, containers{r}.Start(t.Context(), ref, spec))
+	check("restarted by a process that knows nothing of the cgroup",
+		"raise to 50000 of cpu and 100663296 of memory", "CreateContainer")
 }

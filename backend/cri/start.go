@@ -43,6 +43,9 @@ func (c containers) start(ctx context.Context, ref backend.Ref, spec backend.Con
 	if err != nil {
 		return err
 	}
+	if err := c.raisePod(ctx, spec.Pod); err != nil {
+		return err
+	}
 	id, fresh, err := c.create(ctx, sandbox, spec)
 	if err != nil {
 		return err

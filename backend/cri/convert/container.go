@@ -19,7 +19,7 @@ func (n Converter) Container(
 	spec backend.ContainerSpec, podAttempt int, user ImageUser, facts *host.Facts,
 ) *runtimeapi.ContainerConfig {
 	c := &spec.Container
-	resources := EnforcedOn(facts, Resources(WithPodLimits(spec.Pod, c.Resources)), n.Swap(spec.Pod, c, facts))
+	resources := EnforcedOn(facts, Resources(*backend.WithPodLimits(spec.Pod, &c.Resources)), n.Swap(spec.Pod, c, facts))
 	resources.HugepageLimits = hugePageLimits(spec.Pod, c, facts.HugePages)
 	resources.OomScoreAdj = oomScore(spec.Pod, c, facts.Memory)
 	return &runtimeapi.ContainerConfig{

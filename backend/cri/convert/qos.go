@@ -1,11 +1,10 @@
 package convert
 
 import (
-	"maps"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 const (
@@ -87,41 +86,9 @@ func podResources(pod *corev1.Pod) corev1.ResourceRequirements {
 		if q, ok := requests[name]; ok && !q.IsZero() {
 			out.Requests[name] = q
 		}
-		if own := podLimit(pod, name); !own.IsZero() || all {
+		if own := backend.PodLimit(pod, name); !own.IsZero() || all {
 			out.Limits[name] = limits[name]
 		}
 	}
 	return out
-}
-
-// podLimit is a limit of the pod itself; zero without one.
-func podLimit(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
-	if pod.Spec.Resources == nil {
-		return resource.Quantity{}
-	}
-	return pod.Spec.Resources.Limits[name]
-}
-
-// WithPodLimits gives a container without a limit that of its pod, which is then
-// what the kernel tells it (kubelet: getCPULimit, getMemoryLimit).
-func WithPodLimits(pod *corev1.Pod, r corev1.ResourceRequirements) corev1.ResourceRequirements {
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		own, limit := r.Limits[name], podLimit(pod, name)
-		if own.IsZero() && !limit.IsZero() {
-			r.Limits = maps.Clone(r.Limits)
-			if r.Limits == nil {
-				r.Limits = corev1.ResourceList{}
-			}
-			if _, asked := r.Requests[name]; !asked && name == corev1.ResourceCPU {
-				// A limit stands for a request that is missing: this one does not.
-				r.Requests = maps.Clone(r.Requests)
-				if r.Requests == nil {
-					r.Requests = corev1.ResourceList{}
-				}
-				r.Requests[name] = resource.Quantity{}
-			}
-			r.Limits[name] = limit
-		}
-	}
-	return r
 }

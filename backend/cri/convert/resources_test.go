@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/criconfig"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 )
@@ -81,7 +82,7 @@ func TestPodResources(t *testing.T) {
 	if got := podResources(pod); got.Limits.Cpu().MilliValue() != 2000 || got.Limits.Memory().Value() != 1<<30 {
 		t.Errorf("limits of the pod itself: %v", got)
 	}
-	c := Resources(WithPodLimits(pod, pod.Spec.Containers[0].Resources))
+	c := Resources(*backend.WithPodLimits(pod, &pod.Spec.Containers[0].Resources))
 	if c.GetCpuQuota() != 200000 || c.GetMemoryLimitInBytes() != 1<<30 || c.GetCpuShares() != 102 {
 		t.Errorf("a container without limits of its own: %v", c)
 	}

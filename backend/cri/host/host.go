@@ -346,6 +346,9 @@ type Cgroup struct {
 	QOSSum bool
 	// Top are the limits of the cgroup above all pods; what is 0 is left as it is.
 	Top TopLimits
+	// Raise leaves the limits of CPU and memory that are higher already: what stands
+	// in the cgroup is about to get more, or has more still. Only Limit reads it.
+	Raise bool
 }
 
 // TopLimits are what pods of a host may use together: CPU shares, bytes of memory and

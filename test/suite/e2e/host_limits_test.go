@@ -221,7 +221,13 @@ func resizeInPlace(l *hostLife) {
 	for _, to := range []struct {
 		cpu, memory string
 		quota       int64
-	}{{"400m", "128Mi", 40000}, {"100m", "32Mi", 10000}, {"300m", "32Mi", 30000}} {
+	}{
+		{"400m", "128Mi", 40000},
+		{"100m", "32Mi", 10000},
+		{"300m", "32Mi", 30000},
+		{"100m", "96Mi", 10000},
+		{"300m", "64Mi", 30000}, // one more, the other less
+	} {
 		want := resources(to.cpu, to.memory)
 		l.patchResize("app", want)
 		pod := l.until("resized", resized(want))
@@ -261,6 +267,16 @@ func resizeRestarts(l *hostLife) {
 		return resized(resources("300m", "96Mi"))(pod)
 	})
 	l.cgroupHas(pod, "memory", "memory.limit_in_bytes", 96<<20)
+	// The pod's cgroup must have more before the container starts again with more.
+	l.patchResize("app", resources("500m", "64Mi"))
+	pod = l.until("more CPU, less memory, restarted", func(pod *corev1.Pod) error {
+		if n := pod.Status.ContainerStatuses[0].RestartCount; n != 2 {
+			return fmt.Errorf("restarted %d times, want 2", n)
+		}
+		return resized(resources("500m", "64Mi"))(pod)
+	})
+	l.cgroupHas(pod, "cpu", "cpu.cfs_quota_us", 50000)
+	l.cgroupHas(pod, "memory", "memory.limit_in_bytes", 64<<20)
 }
 
 // resizeBelowUse: what the kernel refuses is told of and tried again; the container

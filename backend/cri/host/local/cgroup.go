@@ -196,6 +196,11 @@ func (h *Host) Limit(ctx context.Context, c host.Cgroup) (took time.Duration, _ 
 	}
 	began := time.Now()
 	defer func() { took = time.Since(began) }()
+	if c.Raise {
+		if c, err = hs.raised(levels, c); err != nil {
+			return 0, fmt.Errorf("limit cgroup %s: %w", c.Parent, err)
+		}
+	}
 	if c.Systemd {
 		// The kernel refuses what it does not take before systemd notes it.
 		if err := hs.limit(levels, c); err != nil {

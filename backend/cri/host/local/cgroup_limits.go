@@ -28,11 +28,16 @@ func cpuWeight(shares int64) int64 {
 	return 1 + (min(max(shares, cfs.MinShares), cfs.MaxShares)-cfs.MinShares)*9999/(cfs.MaxShares-cfs.MinShares)
 }
 
-func setCPU(dir string, unified bool, c host.Cgroup) error {
-	period := c.Period
-	if period <= 0 {
-		period = cfs.Period
+// periodOf is the period of a quota, in microseconds.
+func periodOf(c host.Cgroup) int64 {
+	if c.Period > 0 {
+		return c.Period
 	}
+	return cfs.Period
+}
+
+func setCPU(dir string, unified bool, c host.Cgroup) error {
+	period := periodOf(c)
 	if unified {
 		weight := setting{"cpu.weight", strconv.Itoa(defaultWeight), true}
 		if c.Shares > 0 {

@@ -86,10 +86,7 @@ func quotaProperties(c host.Cgroup) []string {
 	if c.Quota <= 0 {
 		return []string{"CPUQuota="}
 	}
-	period := c.Period
-	if period <= 0 {
-		period = cfs.Period
-	}
+	period := periodOf(c)
 	percent := (c.Quota*100 + period - 1) / period
 	out := []string{fmt.Sprintf("CPUQuota=%d%%", percent)}
 	if period != cfs.Period {
