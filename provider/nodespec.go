@@ -34,12 +34,13 @@ type nodeSpec struct {
 // declaredFeatures are what the API server and the scheduler ask of a node before they
 // let a pod have it, sorted: of those known to 1.36 (k8s.io/component-helpers,
 // nodedeclaredfeatures) what this node does. A kubelet also declares
-// ExtendWebSocketsToKubelet, without which the API server translates streams to SPDY, and
-// InPlacePodVerticalScalingInitContainers: init containers are not resized here.
+// ExtendWebSocketsToKubelet, without which the API server translates streams to SPDY.
 func declaredFeatures(b backend.Backend) []string {
 	var features []string
 	if b.Resize != nil {
-		features = append(features, inplacepodresize.IPPRPodLevelResourcesFeatureGate)
+		features = append(
+			features, inplacepodresize.IPPRPodLevelResourcesFeatureGate, inplacepodresize.IPPRInitContainersFeatureGate,
+		)
 	}
 	if b.Containers != nil {
 		features = append(features, restartallcontainers.RestartAllContainersOnContainerExits)

@@ -436,7 +436,10 @@ func TestDeclaredFeatures(t *testing.T) {
 		"single containers": {backend.Backend{Containers: containers{}}, []string{"RestartAllContainersOnContainerExits"}},
 		"and their resize": {
 			backend.Backend{Containers: containers{}, Resize: resizer{}},
-			[]string{"InPlacePodLevelResourcesVerticalScaling", "RestartAllContainersOnContainerExits"},
+			[]string{
+				"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
+				"RestartAllContainersOnContainerExits",
+			},
 		},
 	} {
 		if got := declaredFeatures(tt.backend); !slices.Equal(got, tt.want) {

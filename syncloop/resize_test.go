@@ -420,3 +420,37 @@ func (n *noting) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
 	n.mu.Unlock()
 	n.api.SetStatus(pod, status)
 }
+
+// TestContainersFollowAResizeOfTheirPod: containers without limits are held to those of their pod, and
+// go with them, in place or by a restart as they say.
+func TestContainersFollowAResizeOfTheirPod(t *testing.T) {
+	whole := func(cpu string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			list := corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("64Mi")}
+			pod.Spec.Resources = &corev1.ResourceRequirements{Requests: list, Limits: list.DeepCopy()}
+		}
+	}
+	for name, restarts := range map[corev1.ResourceName]int32{corev1.ResourceMemory: 0, corev1.ResourceCPU: 1} {
+		inContainers(t, func(a *api) {
+			a.sleeper("p", whole("1"), restartsFor(name))
+			for _, cpu := range []string{"3", "2"} {
+				a.update("p", func(pod *corev1.Pod) {
+					whole(cpu)(pod)
+					pod.Generation++
+				})
+				time.Sleep(time.Minute)
+				pod := a.get("p")
+				a.wantHeld(pod.UID, cpu)
+				if got := pod.Status.Resources.Limits.Cpu().String(); got != cpu {
+					t.Errorf("the pod is shown to be held to %s, want %s", got, cpu)
+				}
+				if c := resizeCondition(pod, corev1.PodResizeInProgress); c != nil {
+					t.Errorf("%+v", c)
+				}
+			}
+			if got := a.get("p").Status.ContainerStatuses[0].RestartCount; got != 2*restarts {
+				t.Errorf("%s restarts: %d restarts, want %d", name, got, 2*restarts)
+			}
+		})
+	}
+}

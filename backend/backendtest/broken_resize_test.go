@@ -13,6 +13,13 @@ var brokenResize = map[string]brokenBackend{
 		b.Pods = editedContainers(b.Pods, func(c *backend.ContainerFacts) { c.Resources = &corev1.ResourceRequirements{} })
 		return b
 	}},
+	"a resize of the pod does not reach its containers": {
+		"resize/of_the_whole_pod_shows_in_facts_of_a_container_without_limits", false,
+		func(b backend.Backend) backend.Backend {
+			b.Resize = ownResizer{b.Resize}
+			return b
+		},
+	},
 	"a second resize fails": {"resize/twice_changes_nothing", false, func(b backend.Backend) backend.Backend {
 		b.Resize = &onceResizer{Resizer: b.Resize}
 		return b
@@ -37,6 +44,15 @@ func (r *onceResizer) Resize(ctx context.Context, ref backend.ContainerRef, spec
 		return backend.Errorf(backend.ErrInvalid, "it was resized once")
 	}
 	r.done = true
+	return r.Resizer.Resize(ctx, ref, spec)
+}
+
+// ownResizer knows only the resources of the container itself.
+type ownResizer struct{ backend.Resizer }
+
+func (r ownResizer) Resize(ctx context.Context, ref backend.ContainerRef, spec backend.ContainerSpec) error {
+	spec.Pod = spec.Pod.DeepCopy()
+	spec.Pod.Spec.Resources = nil
 	return r.Resizer.Resize(ctx, ref, spec)
 }
 

@@ -123,6 +123,7 @@ var checks = []check{
 	{"start/an ephemeral container", containerUnit, startEphemeral},
 
 	{"resize/shows in facts, without a restart", resizing | containerUnit, resizeShows},
+	{"resize/of the whole pod shows in facts of a container without limits", resizing | containerUnit, resizePodShows},
 	{"resize/twice changes nothing", resizing | containerUnit, resizeTwice},
 	{"resize/lost reply then replay", resizing | containerUnit, resizeLostReply},
 	{"resize/of what does not run is NotFound", resizing | containerUnit, resizeNotRunning},

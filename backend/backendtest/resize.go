@@ -64,6 +64,25 @@ func resizeShows(s *suite) {
 	}
 }
 
+// resizePodShows: a container without limits is held to those of its pod, as it starts
+// and when the pod is resized.
+func resizePodShows(s *suite) {
+	pod := s.pod(untilTerm)
+	pod.Spec.Resources = new(held("100m", "64Mi"))
+	ref := s.run(pod, 0)
+	was := s.facts(s.awaitRunning(ref), "c0", 0)
+	limits := func(of *corev1.Pod) corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{Limits: of.Spec.Resources.Limits}
+	}
+	s.awaitHeld(ref, was, limits(pod))
+	for _, to := range []corev1.ResourceRequirements{held("200m", "96Mi"), held("300m", "80Mi")} {
+		pod = pod.DeepCopy()
+		pod.Spec.Resources = &to
+		s.must(s.Resize.Resize(s.Context(), was.Ref(ref), s.containerSpec(pod, pod.Spec.Containers[0], false, 0)))
+		s.awaitHeld(ref, was, limits(pod))
+	}
+}
+
 // resizeTwice: the second time changes nothing.
 func resizeTwice(s *suite) {
 	ref, pod, was := s.toResize()

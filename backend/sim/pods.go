@@ -138,7 +138,7 @@ func (v *view) newContainer(a *attempt, spec backend.ContainerSpec, attempt int,
 		return nil, err
 	}
 	c.user = linuxUser(&spec)
-	c.hold(spec.Container.Resources)
+	c.hold(*backend.WithPodLimits(spec.Pod, &spec.Container.Resources))
 	c.id = v.newID("container", c.name, c.attempt)
 	c.program = readProgram(c, a.writesOfInits(), now)
 	if v.cfg.Script != nil {

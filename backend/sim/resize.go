@@ -24,7 +24,7 @@ func (v resizeView) Resize(ctx context.Context, ref backend.ContainerRef, spec b
 	if err := v.request(ctx, op); err != nil {
 		return err
 	}
-	if err := v.resize(ref, spec.Container.Resources); err != nil {
+	if err := v.resize(ref, *backend.WithPodLimits(spec.Pod, &spec.Container.Resources)); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	return v.reply(ctx, op)

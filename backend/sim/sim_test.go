@@ -30,7 +30,9 @@ func spec(uid types.UID, attempt int, containers ...backend.ContainerSpec) backe
 }
 
 func container(name string, argv ...string) backend.ContainerSpec {
-	return backend.ContainerSpec{Hash: "h", Container: corev1.Container{Name: name, Image: "busybox", Command: argv}}
+	return backend.ContainerSpec{
+		Pod: &corev1.Pod{}, Hash: "h", Container: corev1.Container{Name: name, Image: "busybox", Command: argv},
+	}
 }
 
 func initContainer(name string, argv ...string) backend.ContainerSpec {

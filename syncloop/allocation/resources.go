@@ -162,3 +162,26 @@ func Held(base, facts, allocated *corev1.ResourceRequirements) *corev1.ResourceR
 	}
 	return out
 }
+
+// Own is what a container is held to without the limits of its pod: of the amounts that
+// it is allocated itself. It returns allocated itself where they are these.
+func Own(held, allocated *corev1.ResourceRequirements) *corev1.ResourceRequirements {
+	if held == allocated {
+		return held
+	}
+	out := held.DeepCopy()
+	for _, x := range Amounts() {
+		if _, own := x.Of(allocated); own {
+			continue
+		}
+		if x.Limit {
+			delete(out.Limits, x.Name)
+		} else {
+			delete(out.Requests, x.Name)
+		}
+	}
+	if Equal(out, allocated) {
+		return allocated
+	}
+	return out
+}

@@ -29,3 +29,26 @@ func TestAmountsThatTheKernelCannotTellApart(t *testing.T) {
 		}
 	}
 }
+
+// What a container has of its pod's limits is not its own.
+func TestOwn(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
+	}
+	allocated := &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}}
+	if got := Own(allocated, allocated); got != allocated {
+		t.Errorf("held to what it is allocated: %v", got)
+	}
+	ofThePod := &corev1.ResourceRequirements{Requests: list("0", "0"), Limits: list("1", "1Gi")}
+	if got := Own(ofThePod, allocated); got != allocated {
+		t.Errorf("the rest is the pod's: %v", got)
+	}
+	held := &corev1.ResourceRequirements{Limits: list("2", "1Gi")}
+	got := Own(held, allocated)
+	if _, memory := got.Limits[corev1.ResourceMemory]; memory || got.Limits.Cpu().String() != "2" {
+		t.Errorf("held to another limit of its own: %v", got)
+	}
+	if held.Limits.Memory().String() != "1Gi" {
+		t.Errorf("what it is held to was changed: %v", held)
+	}
+}

@@ -111,10 +111,14 @@ func (a StopContainer) String() string {
 	return fmt.Sprintf("stop container %s attempt %d with grace %s", a.Ref.Name, a.Ref.Attempt, a.Grace)
 }
 
-// ResizeContainer gives a running container the resources of Spec, in place.
+// ResizeContainer gives a running container the resources of Spec, in place, and the
+// pod's own cgroup what the pod needs.
 type ResizeContainer struct {
 	Ref  backend.ContainerRef
 	Spec backend.ContainerSpec
+	// Last is true where no other container has to be resized first, or ended: then
+	// the pod's cgroup can be made what it is to be.
+	Last bool
 }
 
 func (a ResizeContainer) String() string { return "resize container " + a.Ref.Name }

@@ -6,8 +6,9 @@ import (
 )
 
 // podResources fills in what the whole pod is allocated: what it asks for itself, or the
-// sum of its containers. While it runs that is what its cgroup is held to, cpu and memory
-// (kubelet: convertToAPIPodLevelResourcesStatus, getEffectiveAllocatedResources).
+// sum of its containers. While it runs that is what its cgroup is held to, cpu and memory:
+// as told before until a resize has reached it (kubelet: convertToAPIPodLevelResourcesStatus,
+// getEffectiveAllocatedResources).
 func (v view) podResources(s *corev1.PodStatus) {
 	requests := resourcehelper.PodRequests(v.Pod, resourcehelper.PodResourcesOptions{})
 	own := v.Pod.Spec.Resources
@@ -25,6 +26,10 @@ func (v view) podResources(s *corev1.PodStatus) {
 	s.AllocatedResources = requests
 	s.Resources = &corev1.ResourceRequirements{Requests: requests, Limits: limits, Claims: own.Claims}
 	if s.Phase != corev1.PodRunning {
+		return
+	}
+	if told := &v.Memory.Status; v.Memory.PodLags && told.Phase == corev1.PodRunning && told.Resources != nil {
+		s.Resources = told.Resources
 		return
 	}
 	s.Resources.Requests, s.Resources.Limits = corev1.ResourceList{}, corev1.ResourceList{}

@@ -329,10 +329,12 @@ func (m *Memory) BeginResize(pod *corev1.Pod, generation int64) {
 // recordResize notes what a container was asked to be held to. What failed may
 // have happened all the same: it is asked again.
 func (m *Memory) recordResize(a ResizeContainer, r Result) {
-	put(&m.Resized, a.Ref.ID, Resized{Resources: a.Spec.Container.Resources, Done: r.Err == nil})
+	put(&m.Resized, a.Ref.ID, Resized{
+		Resources: *backend.WithPodLimits(a.Spec.Pod, &a.Spec.Container.Resources), Done: r.Err == nil,
+	})
 	if r.Err == nil {
 		delete(m.Failures, a.key())
-		m.PodLags = false
+		m.PodLags = m.PodLags && !a.Last
 		return
 	}
 	m.fail(a.key(), r)

@@ -80,8 +80,9 @@ func (v view) resize(p *Plan) {
 	slices.SortStableFunc(lagging, func(a, b podContainer) int {
 		return cmp.Compare(v.memoryGrowth(a), v.memoryGrowth(b))
 	})
-	for _, m := range lagging {
+	for i, m := range lagging {
 		action := v.resizeAction(m)
+		action.Last = i == len(lagging)-1 && !ending
 		if f, ok := v.Memory.Failures[action.key()]; ok && v.Now.Before(f.Until()) {
 			p.Wake(f.Until())
 			return
@@ -92,7 +93,8 @@ func (v view) resize(p *Plan) {
 
 // memoryGrowth is by how much a container's memory limit is to grow, in bytes.
 func (v view) memoryGrowth(m podContainer) int64 {
-	return m.Resources.Limits.Memory().Value() - v.heldTo(m, v.current(m.Name)).Limits.Memory().Value()
+	want := v.effective(m)
+	return want.Limits.Memory().Value() - v.heldTo(m, v.current(m.Name), want).Limits.Memory().Value()
 }
 
 func (v view) resizeAction(m podContainer) ResizeContainer {
@@ -110,9 +112,10 @@ func (v view) resizeRestarts(m podContainer, cur *ContainerAttempt) bool {
 	if !v.Resizes || v.Memory.Resizing == nil || len(m.ResizePolicy) == 0 || !v.inSandbox(cur) || !v.lags(m, cur) {
 		return false
 	}
-	held := v.heldTo(m, cur)
+	effective := v.effective(m)
+	held := v.heldTo(m, cur, effective)
 	for _, x := range allocation.Amounts() {
-		want, wanted := x.Of(&m.Resources)
+		want, wanted := x.Of(effective)
 		has, had := x.Of(held)
 		if wanted == had && (!wanted || want.Cmp(has) == 0) {
 			continue
@@ -126,42 +129,51 @@ func (v view) resizeRestarts(m podContainer, cur *ContainerAttempt) bool {
 	return false
 }
 
+// effective is what a container is allocated with the limits of its pod, where it has
+// none: a resize of the pod is one of such a container (kubelet:
+// containerResourcesFromRequirements). Mostly it is &m.Resources itself.
+func (v view) effective(m podContainer) *corev1.ResourceRequirements {
+	return backend.WithPodLimits(v.Pod, &m.Resources)
+}
+
 // heldTo is what a running container is held to, as far as that is known:
 //
 //	facts say it             that; what the kernel cannot tell apart counts as allocated
 //	resized by us            what it was resized to
-//	shown in the status      as shown
+//	shown in the status      as shown; its pod's limits, which no status shows, as allocated
 //	just started             what is allocated
 //
-// It is &m.Resources itself where that is all of it.
-func (v view) heldTo(m podContainer, cur *ContainerAttempt) *corev1.ResourceRequirements {
-	base := &m.Resources
+// It is effective itself, what the container is to be held to, where that is all of it.
+func (v view) heldTo(
+	m podContainer, cur *ContainerAttempt, effective *corev1.ResourceRequirements,
+) *corev1.ResourceRequirements {
+	base := effective
 	prior := v.prior(m)
 	if prior != nil && prior.Resources != nil && cur.ID != "" && strings.HasSuffix(prior.ContainerID, cur.ID) {
-		base = prior.Resources
+		base = backend.WithPodLimits(v.Pod, prior.Resources)
 	}
 	if asked, ok := v.Memory.Resized[cur.ID]; ok && asked.Done {
 		base = &asked.Resources
 	}
-	return allocation.Held(base, cur.Resources, &m.Resources)
+	return allocation.Held(base, cur.Resources, effective)
 }
 
 // lags is true while a running container is not held to what it is allocated, for
 // all that is known.
 func (v view) lags(m podContainer, cur *ContainerAttempt) bool {
+	effective := v.effective(m)
 	if asked, ok := v.Memory.Resized[cur.ID]; ok {
-		return !asked.Done || !allocation.Equal(&asked.Resources, &m.Resources)
+		return !asked.Done || !allocation.Equal(&asked.Resources, effective)
 	}
-	return v.heldTo(m, cur) != &m.Resources
+	return v.heldTo(m, cur, effective) != effective
 }
 
-// resizable are the containers whose processes can be resized, and that run in the
-// live sandbox.
+// resizable are the containers that run in the live sandbox.
 func (v view) resizable() []podContainer {
 	var all []podContainer
 	for _, list := range [][]podContainer{v.inits, v.apps} {
 		for _, m := range list {
-			if cur := v.current(m.Name); m.role != initRole && cur != nil && cur.State() == backend.Running && v.inSandbox(cur) {
+			if cur := v.current(m.Name); cur != nil && cur.State() == backend.Running && v.inSandbox(cur) {
 				all = append(all, m)
 			}
 		}
@@ -257,7 +269,7 @@ func ResizeSummary(pod *corev1.Pod, generation int64, problem string) string {
 func (v view) resources(s *corev1.ContainerStatus, m podContainer) {
 	resources, cur := &m.Resources, v.current(m.Name)
 	if v.Resizes && s.State.Running != nil && cur != nil {
-		resources = v.heldTo(m, cur)
+		resources = allocation.Own(v.heldTo(m, cur, v.effective(m)), &m.Resources)
 	}
 	if len(m.Resources.Requests)+len(m.Resources.Limits) == 0 && v.Resize == nil && cur == nil && !ran(v.prior(m)) {
 		return // a kubelet says so of what was not made whatever it asks for; here no other place keeps what was allocated

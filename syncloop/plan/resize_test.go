@@ -267,7 +267,9 @@ func TestResizeOfEndedPod(t *testing.T) {
 
 // TestRecordResize reads as what is remembered of each result of a resize.
 func TestRecordResize(t *testing.T) {
-	a := ResizeContainer{Ref: backend.ContainerRef{Name: "a", ID: "id"}}
+	a := ResizeContainer{
+		Ref: backend.ContainerRef{Name: "a", ID: "id"}, Spec: backend.ContainerSpec{Pod: &corev1.Pod{}}, Last: true,
+	}
 	for _, tt := range []struct {
 		name   string
 		r      Result
