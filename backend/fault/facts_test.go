@@ -66,7 +66,7 @@ func TestLateExec(t *testing.T) {
 		r := sim.New(sim.Config{PodUnit: true})
 		b := fault.Wrap(r.Backend(), &s)
 		launch := spec("u")
-		launch.Containers = []backend.ContainerSpec{{Container: corev1.Container{Name: "c", Image: "busybox"}}}
+		launch.Containers = []backend.ContainerSpec{{Pod: launch.Pod, Container: corev1.Container{Name: "c", Image: "busybox"}}}
 		if err := b.Pods.Launch(ctx, ctx, launch); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestSkew(t *testing.T) {
 		launch := spec("u")
 		for name, argv := range map[string]string{"done": "true", "runs": "serve"} {
 			c := corev1.Container{Name: name, Image: "busybox", Command: []string{argv}}
-			launch.Containers = append(launch.Containers, backend.ContainerSpec{Container: c})
+			launch.Containers = append(launch.Containers, backend.ContainerSpec{Pod: launch.Pod, Container: c})
 		}
 		if err := errors.Join(
 			off.Pods.Launch(ctx, ctx, launch), off.Files.Place(ctx, backend.VolumeSpec{Pod: launch.Pod, Name: "v"}),

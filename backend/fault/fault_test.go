@@ -47,7 +47,9 @@ func TestNilStaysNil(t *testing.T) {
 func TestEveryMethod(t *testing.T) {
 	ref := backend.Ref{UID: "u"}
 	c := backend.ContainerRef{Pod: ref, Name: "c"}
-	container := backend.ContainerSpec{Container: corev1.Container{Name: "c", Image: "busybox"}}
+	container := backend.ContainerSpec{
+		Pod: spec("u").Pod, Container: corev1.Container{Name: "c", Image: "busybox"},
+	}
 	calls := map[fault.Method]func(backend.Backend, context.Context) error{
 		fault.PodsLaunch: func(b backend.Backend, ctx context.Context) error { return b.Pods.Launch(ctx, ctx, spec("u")) },
 		fault.PodsStop:   func(b backend.Backend, ctx context.Context) error { return b.Pods.Stop(ctx, ref, 0) },

@@ -261,9 +261,9 @@ func TestNodesOfANewLease(t *testing.T) {
 				began := time.Now()
 				var all []*contender
 				for i := range 4 {
-					c := stand(t, w, lease, nil, "a", 0)
-					c.former.Store(i != 2) // its Node is new
-					all = append(all, c)
+					all = append(all, stand(t, w, lease, nil, "a", 0, func(c *contender) {
+						c.former.Store(i != 2) // its Node is new
+					}))
 					settle(3 * time.Second)
 				}
 				settle(time.Minute)

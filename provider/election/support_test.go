@@ -338,7 +338,11 @@ func process(t *testing.T, s *server, name string, remotes ...*remote) (nodes []
 	return nodes
 }
 
-func stand(t *testing.T, w *wire, lease *Lease, r *remote, name string, stopTimeout time.Duration) *contender {
+// stand makes a contender and has it stand for the lease; set changes it before, for it
+// runs beside the test from then on.
+func stand(
+	t *testing.T, w *wire, lease *Lease, r *remote, name string, stopTimeout time.Duration, set ...func(*contender),
+) *contender {
 	t.Helper()
 	c := &contender{
 		t: t, name: name, wire: w, remote: r,
@@ -355,6 +359,9 @@ func stand(t *testing.T, w *wire, lease *Lease, r *remote, name string, stopTime
 		t.Fatal(err)
 	}
 	c.elector = e
+	for _, f := range set {
+		f(c)
+	}
 	c.start()
 	return c
 }
