@@ -66,7 +66,9 @@ func TestLateExec(t *testing.T) {
 		r := sim.New(sim.Config{PodUnit: true})
 		b := fault.Wrap(r.Backend(), &s)
 		launch := spec("u")
-		launch.Containers = []backend.ContainerSpec{{Pod: launch.Pod, Container: corev1.Container{Name: "c", Image: "busybox"}}}
+		launch.Containers = []backend.ContainerSpec{{
+			Pod: launch.Pod, Container: corev1.Container{Name: "c", Image: "busybox"},
+		}}
 		if err := b.Pods.Launch(ctx, ctx, launch); err != nil {
 			t.Fatal(err)
 		}

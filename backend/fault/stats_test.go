@@ -18,7 +18,9 @@ func TestStats(t *testing.T) {
 		r := sim.New(sim.Config{PodUnit: true})
 		b := fault.Wrap(r.Backend(), s)
 		launch := spec("u")
-		launch.Containers = []backend.ContainerSpec{{Pod: launch.Pod, Container: corev1.Container{Name: "c", Image: "busybox"}}}
+		launch.Containers = []backend.ContainerSpec{{
+			Pod: launch.Pod, Container: corev1.Container{Name: "c", Image: "busybox"},
+		}}
 		if err := b.Pods.Launch(t.Context(), t.Context(), launch); err != nil {
 			t.Fatal(err)
 		}
