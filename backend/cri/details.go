@@ -267,8 +267,10 @@ func (d *details) prune(before map[string]types.UID, views []*view) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	gone := false
 	for id, uid := range before {
 		if !listed[id] {
+			gone = true
 			if d.launched[uid].ID == id {
 				delete(d.launched, uid)
 			}
@@ -279,6 +281,9 @@ func (d *details) prune(before map[string]types.UID, views []*view) {
 			delete(d.enforced, id)
 			delete(d.resized, id)
 		}
+	}
+	if !gone {
+		return
 	}
 	live := map[types.UID]bool{}
 	for _, uid := range d.owners {

@@ -14,7 +14,6 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cfs"
 	"github.com/burstlet/burstlet/backend/cri/convert"
-	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
@@ -42,50 +41,37 @@ func (z resizer) Resize(ctx context.Context, ref backend.ContainerRef, spec back
 	if err := z.fits(ctx, found, now, want); err != nil {
 		return err
 	}
-	if err := z.raisePod(ctx, spec.Pod); err != nil {
+	if err := z.limitPod(ctx, spec.Pod, true); err != nil {
 		return err
 	}
 	if err := z.update(ctx, found.GetId(), want, spec); err != nil {
 		return err
 	}
-	err = z.lowerPod(ctx, spec.Pod)
+	err = z.limitPod(ctx, spec.Pod, false)
 	if errors.Is(err, syscall.EINVAL) && len(spec.Pod.Spec.Containers)+len(spec.Pod.Spec.InitContainers) > 1 {
 		return nil // another container has more still; its own resize comes here too
 	}
 	return err
 }
 
-// raisePod gives the pod's cgroup what a container needs that is about to start or to
-// grow. It leaves what is more than that, for others may have it still.
-func (r *remote) raisePod(ctx context.Context, pod *corev1.Pod) error {
+// limitPod makes the pod's cgroup what the pod needs. With raise it gives what a container
+// needs that is about to start or to grow, and leaves what is more, for others may have it
+// still. A cgroup that is not there gets its limits when it is made.
+func (r *remote) limitPod(ctx context.Context, pod *corev1.Pod, raise bool) error {
 	cgroup, err := r.podCgroup(ctx, pod)
 	if err != nil {
 		return err
 	}
-	if r.details.limitedTo(pod.UID, podLimitsOf(cgroup)) {
+	limits := podLimitsOf(cgroup)
+	if raise && r.details.limitedTo(pod.UID, limits) {
 		return nil
 	}
-	cgroup.Raise = true
-	return r.limitPod(ctx, pod, cgroup)
-}
-
-// lowerPod makes the pod's cgroup what the pod needs.
-func (r *remote) lowerPod(ctx context.Context, pod *corev1.Pod) error {
-	cgroup, err := r.podCgroup(ctx, pod)
-	if err != nil {
-		return err
-	}
-	return r.limitPod(ctx, pod, cgroup)
-}
-
-// limitPod limits the pod's cgroup. One that is not there gets its limits when it is
-// made.
-func (r *remote) limitPod(ctx context.Context, pod *corev1.Pod, cgroup host.Cgroup) error {
+	cgroup.Raise = raise
 	r.details.unlimit(pod.UID)
-	_, err := r.host.Limit(ctx, cgroup)
+	_, err = r.host.Limit(ctx, cgroup)
 	switch {
 	case err == nil, isNotExist(err):
-		r.details.limit(pod.UID, podLimitsOf(cgroup))
+		r.details.limit(pod.UID, limits)
 		return nil
 	case errors.Is(err, syscall.EBUSY):
 		return backend.Errorf(

@@ -43,7 +43,7 @@ func (c containers) start(ctx context.Context, ref backend.Ref, spec backend.Con
 	if err != nil {
 		return err
 	}
-	if err := c.raisePod(ctx, spec.Pod); err != nil {
+	if err := c.limitPod(ctx, spec.Pod, true); err != nil {
 		return err
 	}
 	id, fresh, err := c.create(ctx, sandbox, spec)

@@ -9,18 +9,12 @@ import (
 )
 
 // raised is c with the limits of CPU and memory that the cgroup has now where those
-// are higher. A file that is not there limits nothing, and is left to who sets it.
+// are higher.
 func (hs hierarchies) raised(levels []string, c host.Cgroup) (host.Cgroup, error) {
 	if hi, ok := hs.with(controllerCPU); ok && c.Quota > 0 {
 		quota, period, err := quotaOf(hi.at(levels), hi.unified)
-		switch {
-		case unknown(err):
-		case err != nil:
+		if c.Quota, err = higher(c.Quota, quota*periodOf(c)/period, err); err != nil {
 			return c, err
-		case quota == 0:
-			c.Quota = 0
-		default:
-			c.Quota = max(c.Quota, quota*periodOf(c)/period)
 		}
 	}
 	if hi, ok := hs.with(controllerMemory); ok && c.Memory > 0 {
@@ -29,17 +23,24 @@ func (hs hierarchies) raised(levels []string, c host.Cgroup) (host.Cgroup, error
 			file = "memory.max"
 		}
 		memory, err := limitIn(filepath.Join(hi.at(levels), file))
-		switch {
-		case unknown(err):
-		case err != nil:
+		if c.Memory, err = higher(c.Memory, memory, err); err != nil {
 			return c, err
-		case memory == 0:
-			c.Memory = 0
-		default:
-			c.Memory = max(c.Memory, memory)
 		}
 	}
 	return c, nil
+}
+
+// higher is the higher of a limit and the one that was read, where 0 is none. A file that
+// is not there limits nothing, and is left to who sets it.
+func higher(limit, now int64, err error) (int64, error) {
+	switch {
+	case unknown(err):
+		return limit, nil
+	case err != nil || now == 0:
+		return 0, err
+	default:
+		return max(limit, now), nil
+	}
 }
 
 // quotaOf is what a cgroup may use of the processors, in microseconds of a period;
@@ -47,7 +48,7 @@ func (hs hierarchies) raised(levels []string, c host.Cgroup) (host.Cgroup, error
 func quotaOf(dir string, unified bool) (quota, period int64, err error) {
 	if !unified {
 		if quota, err = limitIn(filepath.Join(dir, "cpu.cfs_quota_us")); err != nil {
-			return 0, 0, err
+			return 0, cfs.Period, err
 		}
 		period, err = limitIn(filepath.Join(dir, "cpu.cfs_period_us"))
 		return quota, max(period, 1), err
@@ -57,7 +58,7 @@ func quotaOf(dir string, unified bool) (quota, period int64, err error) {
 		return 0, cfs.Period, err
 	}
 	if quota, err = strconv.ParseInt(fields[0], 10, 64); err != nil {
-		return 0, 0, err
+		return 0, cfs.Period, err
 	}
 	period, err = strconv.ParseInt(fields[1], 10, 64)
 	return quota, max(period, 1), err

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -59,14 +58,12 @@ func TestLimitsAreRaised(t *testing.T) {
 			}
 		})
 	}
-	for file, wrong := range first("many", "67108864") {
-		all := maps.Clone(first("20000", "67108864"))
-		if all[file] == wrong || wrong == "" {
-			continue
-		}
-		all[file] = wrong
-		if err := only(New(Options{CgroupRoot: fakeTree(t, all)}).Limit(t.Context(), asked)); err == nil {
-			t.Errorf("%s says %q, and that is no error", file, wrong)
+	for name, wrong := range map[string]files{
+		"version 1, cpu": first("many", "67108864"), "version 1, memory": first("20000", "many"),
+		"version 2, cpu": second("many 100000", "67108864"), "version 2, memory": second("20000 100000", "many"),
+	} {
+		if err := only(New(Options{CgroupRoot: fakeTree(t, wrong)}).Limit(t.Context(), asked)); err == nil {
+			t.Errorf("%s is no number, and that is no error", name)
 		}
 	}
 }
