@@ -2,7 +2,6 @@ package pleg
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -291,7 +290,7 @@ func (p *PLEG) inspect(ctx context.Context) {
 // store keeps the newer of two reads and notes a change.
 func (p *PLEG) store(uid types.UID, now Record, report bool) {
 	old := p.records[uid]
-	same := reflect.DeepEqual(old.Facts, now.Facts)
+	same := backend.EqualEach(old.Facts, now.Facts, (*backend.PodFacts).Equal)
 	if same {
 		now.Facts = old.Facts // those that others hold: once in memory
 	}
