@@ -68,7 +68,7 @@ func (*remote) Stats(context.Context, time.Duration) (backend.StatsFacts, error)
 	return backend.StatsFacts{}, backend.Errorf(backend.ErrUnsupported, "nothing is measured")
 }
 
-func (*remote) Pods() []*corev1.Pod { return nil }
+func (*remote) Pods(func(*corev1.Pod) bool) []*corev1.Pod { return nil }
 
 func (*remote) SystemLog(context.Context, backend.SystemLogQuery) (io.ReadCloser, error) {
 	return nil, backend.Errorf(backend.ErrUnsupported, "no logs of a host")

@@ -192,7 +192,7 @@ func (*fakeRemote) Stats(context.Context, time.Duration) (backend.StatsFacts, er
 	return backend.StatsFacts{}, backend.Errorf(backend.ErrUnsupported, "nothing is measured")
 }
 
-func (f *fakeRemote) Pods() []*corev1.Pod { return f.pods }
+func (f *fakeRemote) Pods(func(*corev1.Pod) bool) []*corev1.Pod { return f.pods }
 
 func (f *fakeRemote) SystemLog(context.Context, backend.SystemLogQuery) (io.ReadCloser, error) {
 	return nil, backend.Errorf(backend.ErrUnsupported, "no logs of a host")

@@ -118,7 +118,7 @@ func TestPodsWaitForTheNode(t *testing.T) {
 		a.phase("fits", corev1.PodRunning)
 		a.phase("too-much", corev1.PodRunning)
 		a.phase("last", corev1.PodFailed) // it came last
-		if pods := a.engine.Pods(); len(pods) != 3 {
+		if pods := a.engine.Pods(nil); len(pods) != 3 {
 			t.Errorf("the engine has %d pods, want 3", len(pods))
 		}
 	})

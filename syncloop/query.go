@@ -22,14 +22,14 @@ func (l *Loop) CouldHaveRunningContainers(uid types.UID) bool {
 // LastRelist is when the remote was last listed whole; zero if it never was.
 func (l *Loop) LastRelist() time.Time { return l.pleg.LastList() }
 
-// Pods returns the pods of this node with their latest status. They are only to be read:
-// they share what they are made of with the engine, because every scrape asks for them.
-func (l *Loop) Pods() []*corev1.Pod {
-	workers := l.all()
-	pods := make([]*corev1.Pod, 0, len(workers))
-	for _, w := range workers {
+// Pods returns the pods of this node with their latest status, or those of them that are
+// wanted, which is asked of their metadata and spec. They are only to be read: they share what
+// they are made of with the engine, because every scrape asks for them.
+func (l *Loop) Pods(wanted func(*corev1.Pod) bool) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, w := range l.all() {
 		pod, status, _ := w.snapshot()
-		if pod == nil {
+		if pod == nil || wanted != nil && !wanted(pod) {
 			continue
 		}
 		light := *pod

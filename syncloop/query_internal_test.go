@@ -45,7 +45,7 @@ func queried(n int) *Loop {
 
 func TestPodsAreNotCopied(t *testing.T) {
 	l := queried(1)
-	pod := l.Pods()[0]
+	pod := l.Pods(nil)[0]
 	stored := l.workers["0"]
 	if &pod.Spec.Containers[0] != &stored.pod.Spec.Containers[0] {
 		t.Error("the pod was copied")
@@ -60,11 +60,22 @@ func TestPodsAreNotCopied(t *testing.T) {
 	}
 }
 
+func TestPodsThatAreNotWantedCostNothing(t *testing.T) {
+	l := queried(1000)
+	only := l.Pods(func(p *corev1.Pod) bool { return p.Name == "7" })
+	if len(only) != 1 || only[0].Name != "7" || only[0].Status.Phase != corev1.PodRunning {
+		t.Errorf("pods %v, want the one that is wanted", only)
+	}
+	if n := testing.AllocsPerRun(10, func() { l.Pods(func(*corev1.Pod) bool { return false }) }); n > 100 {
+		t.Errorf("%g allocations for 1,000 pods, want none for a pod", n)
+	}
+}
+
 // BenchmarkPods is what a scrape asks of a node of 1,000 pods.
 func BenchmarkPods(b *testing.B) {
 	l := queried(1000)
 	b.ReportAllocs()
 	for b.Loop() {
-		l.Pods()
+		l.Pods(nil)
 	}
 }

@@ -212,7 +212,7 @@ func TestVanishes(t *testing.T) {
 			if n := a.remotePods(); n != 0 {
 				t.Errorf("%d attempts on the remote", n)
 			}
-			if pods := a.engine.Pods(); len(pods) != 0 {
+			if pods := a.engine.Pods(nil); len(pods) != 0 {
 				t.Errorf("the engine still has %d pods", len(pods))
 			}
 		})

@@ -24,13 +24,12 @@ const (
 // cannot be is told in the kubelet's words and statuses.
 func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 	namespace, name, container := r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("container")
-	pods := s.cfg.Engine.Pods()
-	i := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Namespace == namespace && p.Name == name })
-	if i < 0 {
+	pods := s.cfg.Engine.Pods(func(p *corev1.Pod) bool { return p.Namespace == namespace && p.Name == name })
+	if len(pods) == 0 {
 		answerError(w, r, http.StatusNotFound, errors.New("pod does not exist"))
 		return
 	}
-	if !hasContainer(&pods[i].Spec, container) {
+	if !hasContainer(&pods[0].Spec, container) {
 		answerError(w, r, http.StatusNotFound, fmt.Errorf("container %v does not exist", container))
 		return
 	}

@@ -47,9 +47,9 @@ type Engine interface {
 	Streams
 	Measurer
 	SystemLogs
-	// Pods returns all pods that the node runs, each with its latest status. They
-	// are read-only.
-	Pods() []*corev1.Pod
+	// Pods returns the pods that the node runs, each with its latest status. They are
+	// read-only. Where wanted is not nil, it chooses by their metadata and spec.
+	Pods(wanted func(*corev1.Pod) bool) []*corev1.Pod
 	// LastRelist is when the last complete listing of the remote ended; zero
 	// before the first.
 	LastRelist() time.Time

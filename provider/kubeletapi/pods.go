@@ -12,7 +12,7 @@ import (
 
 // pods answers with all pods of the node.
 func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
-	pods := s.cfg.Engine.Pods()
+	pods := s.cfg.Engine.Pods(nil)
 	items := make([]corev1.Pod, 0, len(pods))
 	for _, pod := range pods {
 		items = append(items, *pod)
@@ -24,7 +24,7 @@ func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 // containers that run, as the kubelet reports its runtime's view.
 func (s *Server) runningPods(w http.ResponseWriter, r *http.Request) {
 	items := []corev1.Pod{}
-	for _, pod := range s.cfg.Engine.Pods() {
+	for _, pod := range s.cfg.Engine.Pods(nil) {
 		var containers []corev1.Container
 		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses,
 			pod.Status.EphemeralContainerStatuses) {

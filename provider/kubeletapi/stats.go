@@ -79,7 +79,7 @@ func (s *Server) summarize(ctx context.Context, onlyCPUAndMemory bool) (*statsv1
 	case !errors.Is(err, backend.ErrUnsupported):
 		return nil, fmt.Errorf("failed to list pod stats: %w", err)
 	}
-	in.Pods = s.cfg.Engine.Pods()
+	in.Pods = s.cfg.Engine.Pods(nil)
 	return stats.Summarize(in), nil
 }
 
@@ -106,7 +106,7 @@ func (s *Server) cadvisorMetrics(w http.ResponseWriter, r *http.Request) {
 	case r.Context().Err() == nil:
 		log.G(r.Context()).WithError(err).Warn("metrics of cAdvisor are missing: measuring failed")
 	}
-	shown.Pods = s.cfg.Engine.Pods()
+	shown.Pods = s.cfg.Engine.Pods(nil)
 	if s.cfg.Machine != nil {
 		shown.Machine = s.cfg.Machine()
 	}

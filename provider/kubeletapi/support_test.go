@@ -19,6 +19,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -74,7 +75,14 @@ func (e *fakeEngine) ContainerLogs(
 ) (io.ReadCloser, error) {
 	return e.logs(ctx, ns+"/"+pod+"/"+container, previous, opts)
 }
-func (e *fakeEngine) Pods() []*corev1.Pod { return e.pods }
+
+func (e *fakeEngine) Pods(wanted func(*corev1.Pod) bool) []*corev1.Pod {
+	if wanted == nil {
+		return e.pods
+	}
+	return slices.DeleteFunc(slices.Clone(e.pods), func(p *corev1.Pod) bool { return !wanted(p) })
+}
+
 func (e *fakeEngine) LastRelist() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()

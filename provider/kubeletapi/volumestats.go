@@ -27,8 +27,8 @@ func (volumeStats) Describe(ch chan<- *prometheus.Desc) { stats.DescribeVolumes(
 
 // Collect measures, or shows what was measured not long ago.
 func (v volumeStats) Collect(ch chan<- prometheus.Metric) {
-	pods := v.engine.Pods()
-	if !stats.HasClaims(pods) {
+	pods := v.engine.Pods(stats.HasClaims)
+	if len(pods) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), volumeTimeout) //nolint:forbidigo // a scrape brings none

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"iter"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 var (
@@ -65,20 +67,20 @@ func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	ch <- inProgressResizes
 }
 
-// Collect counts what the workers know.
+// Collect counts what the workers know, in one look at each pod.
 func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	w := g.of.Load()
 	if w == nil {
 		return
 	}
-	pods, containers := w.census()
-	ch <- prometheus.MustNewConstMetric(runningPods, prometheus.GaugeValue, float64(pods))
-	for state, n := range containers {
-		ch <- prometheus.MustNewConstMetric(runningContainers, prometheus.GaugeValue, float64(n), stateWords[state])
+	c := census{now: time.Now(), phases: map[corev1.PodPhase]int{}, pendingResizes: map[string]int{}}
+	for pod := range w.Pods {
+		c.countRemote(pod.Facts)
+		c.countProgress(&pod)
+		c.countResizes(&pod.Status)
 	}
+	c.collect(ch)
 	ch <- prometheus.MustNewConstMetric(waitingWorkers, prometheus.GaugeValue, float64(w.Waiting()))
-	w.progress(time.Now()).collect(ch)
-	w.collectResizes(ch)
 	if at := w.LastRelist(); !at.IsZero() {
 		ch <- prometheus.MustNewConstMetric(lastSeen, prometheus.GaugeValue, float64(at.UnixNano())/float64(time.Second))
 	}
@@ -87,27 +89,60 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 // stateWords are the kubelet's, by backend.State.
 var stateWords = [...]string{backend.Waiting: "created", backend.Running: "running", backend.Exited: "exited"}
 
-// census counts live pods, and containers by their state.
-func (w *Watched) census() (pods int, containers [len(stateWords)]int) {
-	for pod := range w.Pods {
-		live := false
-		for i := range pod.Facts {
-			live = live || pod.Facts[i].Live
-			for j := range pod.Facts[i].Containers {
-				containers[pod.Facts[i].Containers[j].State()]++
-			}
-		}
-		if live {
-			pods++
-		}
-	}
-	return pods, containers
-}
+// census is what is counted of a node's pods.
+type census struct {
+	now        time.Time
+	live       int
+	containers [len(stateWords)]int
 
-// podProgress is how far the node's pods are.
-type podProgress struct {
 	phases            map[corev1.PodPhase]int
 	starting, overdue time.Duration
+
+	pendingResizes map[string]int // by reason
+	resizing       int
+}
+
+// countRemote counts live pods, and containers by their state.
+func (c *census) countRemote(attempts []backend.PodFacts) {
+	live := false
+	for i := range attempts {
+		live = live || attempts[i].Live
+		for j := range attempts[i].Containers {
+			c.containers[attempts[i].Containers[j].State()]++
+		}
+	}
+	if live {
+		c.live++
+	}
+}
+
+// countProgress counts how far a pod is. One that is unknown to the API has no phase and no
+// deadline.
+func (c *census) countProgress(pod *Pod) {
+	if pod.Pod == nil {
+		return
+	}
+	phase := pod.Status.Phase
+	if phase == "" {
+		phase = corev1.PodPending
+	}
+	c.phases[phase]++
+	switch {
+	case pod.Pod.DeletionTimestamp != nil:
+		c.overdue = max(c.overdue, c.now.Sub(pod.Pod.DeletionTimestamp.Time))
+	case phase == corev1.PodPending:
+		c.starting = max(c.starting, c.now.Sub(pod.Seen))
+	}
+}
+
+// countResizes counts, as the statuses show them, the resizes that wait and that are under way.
+func (c *census) countResizes(status *corev1.PodStatus) {
+	if pending := plan.TrueCondition(status, corev1.PodResizePending); pending != nil {
+		c.pendingResizes[strings.ToLower(pending.Reason)]++
+	}
+	if plan.TrueCondition(status, corev1.PodResizeInProgress) != nil {
+		c.resizing++
+	}
 }
 
 // allPhases are those that are shown, also while no pod has one.
@@ -115,33 +150,21 @@ var allPhases = []corev1.PodPhase{
 	corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown,
 }
 
-func (p podProgress) collect(ch chan<- prometheus.Metric) {
+func (c *census) collect(ch chan<- prometheus.Metric) {
+	show := func(desc *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	show(runningPods, float64(c.live))
+	for state, n := range c.containers {
+		show(runningContainers, float64(n), stateWords[state])
+	}
 	for _, phase := range allPhases {
-		ch <- prometheus.MustNewConstMetric(podsByPhase, prometheus.GaugeValue, float64(p.phases[phase]), string(phase))
+		show(podsByPhase, float64(c.phases[phase]), string(phase))
 	}
-	ch <- prometheus.MustNewConstMetric(oldestStart, prometheus.GaugeValue, p.starting.Seconds())
-	ch <- prometheus.MustNewConstMetric(oldestEnd, prometheus.GaugeValue, p.overdue.Seconds())
-}
-
-// progress goes over all pods. One that is unknown to the API has no phase and no
-// deadline.
-func (w *Watched) progress(now time.Time) podProgress {
-	p := podProgress{phases: map[corev1.PodPhase]int{}}
-	for pod := range w.Pods {
-		if pod.Pod == nil {
-			continue
-		}
-		phase := pod.Status.Phase
-		if phase == "" {
-			phase = corev1.PodPending
-		}
-		p.phases[phase]++
-		switch {
-		case pod.Pod.DeletionTimestamp != nil:
-			p.overdue = max(p.overdue, now.Sub(pod.Pod.DeletionTimestamp.Time))
-		case phase == corev1.PodPending:
-			p.starting = max(p.starting, now.Sub(pod.Seen))
-		}
+	show(oldestStart, c.starting.Seconds())
+	show(oldestEnd, c.overdue.Seconds())
+	for reason, n := range c.pendingResizes {
+		show(pendingResizes, float64(n), reason)
 	}
-	return p
+	show(inProgressResizes, float64(c.resizing))
 }

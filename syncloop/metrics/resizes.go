@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burstlet/burstlet/syncloop/allocation"
-	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 // Detail says why a resize is infeasible.
@@ -112,22 +110,4 @@ func resizeOperation(now, before resource.Quantity) string {
 		return "increase"
 	}
 	return ""
-}
-
-// collectResizes counts, as the statuses show them, the resizes that wait and that
-// are under way.
-func (w *Watched) collectResizes(ch chan<- prometheus.Metric) {
-	pending, inProgress := map[string]int{}, 0
-	for pod := range w.Pods {
-		if c := plan.TrueCondition(&pod.Status, corev1.PodResizePending); c != nil {
-			pending[strings.ToLower(c.Reason)]++
-		}
-		if plan.TrueCondition(&pod.Status, corev1.PodResizeInProgress) != nil {
-			inProgress++
-		}
-	}
-	for reason, n := range pending {
-		ch <- prometheus.MustNewConstMetric(pendingResizes, prometheus.GaugeValue, float64(n), reason)
-	}
-	ch <- prometheus.MustNewConstMetric(inProgressResizes, prometheus.GaugeValue, float64(inProgress))
 }

@@ -1,6 +1,8 @@
 package stats
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,14 +75,9 @@ func CollectVolumes(ch chan<- prometheus.Metric, facts *backend.StatsFacts, pods
 	}
 }
 
-// HasClaims is true of pods of which one mounts a claim.
-func HasClaims(pods []*corev1.Pod) bool {
-	for _, pod := range pods {
-		for i := range pod.Spec.Volumes {
-			if v := &pod.Spec.Volumes[i]; v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
-				return true
-			}
-		}
-	}
-	return false
+// HasClaims is true of a pod that mounts a claim.
+func HasClaims(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+	})
 }
