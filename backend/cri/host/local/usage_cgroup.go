@@ -108,6 +108,15 @@ func usedMemory(dir, file string) (used uint64, stat map[string]uint64, err erro
 	return used, stat, err
 }
 
+// memoryLimit is how many bytes a cgroup may use; nil where nothing limits it.
+func memoryLimit(path string) (*uint64, error) {
+	limit, err := limitIn(path)
+	if err == nil && limit == 0 {
+		return nil, nil
+	}
+	return maybe(uint64(limit), err)
+}
+
 func memoryV1(dir string) (host.CgroupUsage, error) {
 	used, stat, err := usedMemory(dir, "memory.usage_in_bytes")
 	if err != nil {
@@ -117,14 +126,8 @@ func memoryV1(dir string) (host.CgroupUsage, error) {
 		Memory: &used, WorkingSet: new(less(used, stat["total_inactive_file"])), RSS: known(stat, "total_rss"),
 		PageFaults: known(stat, "total_pgfault"), MajorPageFaults: known(stat, "total_pgmajfault"),
 	}
-	limit, err := maybe(number(filepath.Join(dir, "memory.limit_in_bytes")))
-	if err != nil {
-		return host.CgroupUsage{}, err
-	}
-	if limit != nil && *limit < noLimitV1 {
-		u.MemoryLimit = limit
-	}
-	return u, nil
+	u.MemoryLimit, err = memoryLimit(filepath.Join(dir, "memory.limit_in_bytes"))
+	return u, err
 }
 
 func memoryV2(dir string) (host.CgroupUsage, error) {
@@ -136,16 +139,6 @@ func memoryV2(dir string) (host.CgroupUsage, error) {
 		Memory: &used, WorkingSet: new(less(used, stat["inactive_file"])), RSS: known(stat, "anon"),
 		PageFaults: known(stat, "pgfault"), MajorPageFaults: known(stat, "pgmajfault"),
 	}
-	text, err := line(filepath.Join(dir, "memory.max"))
-	if err != nil && !unknown(err) {
-		return host.CgroupUsage{}, err
-	}
-	if err == nil && text != unlimited {
-		limit, err := number(filepath.Join(dir, "memory.max"))
-		if err != nil {
-			return host.CgroupUsage{}, err
-		}
-		u.MemoryLimit = &limit
-	}
-	return u, nil
+	u.MemoryLimit, err = memoryLimit(filepath.Join(dir, "memory.max"))
+	return u, err
 }

@@ -1,11 +1,21 @@
 package local
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/test/kit/need"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 func TestPressure(t *testing.T) {
@@ -61,5 +71,83 @@ func TestPressure(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestRealPressure reads what this kernel counts for two processes that want one processor.
+func TestRealPressure(t *testing.T) {
+	need.Root(t)
+	hs := unifiedTree(t)
+	levels := []string{fmt.Sprintf("burstlet-test-pressure-%d", os.Getpid())}
+	dir := hs[0].at(levels)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		need.Missing(t, "a cgroup of version 2 is needed: %v", err)
+	}
+	t.Cleanup(func() {
+		// A process that was killed leaves its cgroup when its parent has waited for it.
+		if err := os.Remove(dir); err != nil {
+			t.Errorf("remove the test's cgroup: %v", err)
+		}
+	})
+	if p, err := hs.pressure(levels); err == nil && p.CPU == nil {
+		need.Missing(t, "a kernel that counts pressure is needed (CONFIG_PSI, and psi=1 where that is not the default)")
+	}
+	for range 2 {
+		spin(t, dir)
+	}
+	wait.For(t, time.Minute, "the processes wait for their processor", func() error {
+		p, err := hs.pressure(levels)
+		switch {
+		case err != nil:
+			return err
+		case p.CPU == nil || p.Memory == nil || p.IO == nil:
+			return fmt.Errorf("processors %v, memory %v, disks %v: want all", p.CPU, p.Memory, p.IO)
+		case p.CPU.Some.Total == 0:
+			return errors.New("nothing waited for a processor")
+		}
+		return nil
+	})
+}
+
+// unifiedTree is this machine's tree of version 2, also where version 1 stands beside it.
+func unifiedTree(t *testing.T) hierarchies {
+	t.Helper()
+	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		if hs, err := New(Options{CgroupRoot: dir}).hierarchies(); err == nil && hs.pure() {
+			return hs
+		}
+	}
+	need.Missing(t, "cgroups of version 2 are needed")
+	return nil
+}
+
+// spin starts a process in the cgroup that never leaves the first processor it may have.
+func spin(t *testing.T, dir string) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "while :; do :; done")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cmd.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = cmd.Wait() // it was killed
+	})
+	var all, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	first := 0
+	for !all.IsSet(first) {
+		first++
+	}
+	one.Set(first)
+	pid := cmd.Process.Pid
+	if err := errors.Join(
+		unix.SchedSetaffinity(pid, &one),
+		os.WriteFile(filepath.Join(dir, fileProcs), []byte(strconv.Itoa(pid)), 0o644),
+	); err != nil {
+		t.Fatal(err)
 	}
 }
