@@ -135,6 +135,12 @@ func (s *Server) containerLogs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// A followed log may tell nothing for days: its buffer is small until it fills it.
+const (
+	quietBuffer = 4 << 10
+	busyBuffer  = 32 << 10
+)
+
 // pour copies a log to the client, when following without delay.
 func pour(w http.ResponseWriter, logs io.Reader, follow bool) error {
 	out := http.NewResponseController(w)
@@ -144,7 +150,7 @@ func pour(w http.ResponseWriter, logs io.Reader, follow bool) error {
 			return fmt.Errorf("send headers: %w", err)
 		}
 	}
-	buf := make([]byte, 32<<10)
+	buf := make([]byte, quietBuffer)
 	for {
 		n, err := logs.Read(buf)
 		if n > 0 {
@@ -162,6 +168,8 @@ func pour(w http.ResponseWriter, logs io.Reader, follow bool) error {
 			return nil
 		case err != nil:
 			return fmt.Errorf("read log: %w", err)
+		case n == len(buf) && n < busyBuffer:
+			buf = make([]byte, busyBuffer)
 		}
 	}
 }

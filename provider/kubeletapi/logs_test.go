@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -179,6 +180,35 @@ func TestContainerLogsBreakingOff(t *testing.T) {
 			t.Errorf("read %q without an error", data)
 		}
 	})
+}
+
+// fullReads is a log of so many full reads, that notes how much each asked for.
+type fullReads struct{ left, asked []int }
+
+func (s *fullReads) Read(p []byte) (int, error) {
+	s.asked = append(s.asked, len(p))
+	if len(s.left) == 0 {
+		return 0, io.EOF
+	}
+	n := min(len(p), s.left[0])
+	s.left = s.left[1:]
+	return n, nil
+}
+
+// TestQuietLogsCostLittle: hundreds may be followed that tell nothing.
+func TestQuietLogsCostLittle(t *testing.T) {
+	const quiet, busy = 4 << 10, 32 << 10
+	log := &fullReads{left: []int{10, quiet - 1, 1 << 20, 1 << 20, quiet}}
+	w := httptest.NewRecorder()
+	if err := pour(w, log, true); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int{quiet, quiet, quiet, busy, busy, busy}, log.asked); diff != "" {
+		t.Errorf("sizes of the buffer, want -, got +:\n%s", diff)
+	}
+	if n := w.Body.Len(); n != 10+quiet-1+quiet+busy+quiet {
+		t.Errorf("%d bytes came", n)
+	}
 }
 
 func TestContainerLogErrors(t *testing.T) {
