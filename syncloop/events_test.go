@@ -1,6 +1,7 @@
 package syncloop_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
@@ -65,7 +67,9 @@ func TestPreStopHooksThatAreCutOff(t *testing.T) {
 		if e := a.event("long", "FailedPreStopHook"); e != "" {
 			t.Errorf("the end of the process is told as %q", e)
 		}
-		a.start(a.remote.Backend())
+		b := a.remote.Backend()
+		b.Exec = lateExec{b.Exec} // the pod is gone from the API and the remote before it says so
+		a.start(b)
 		time.Sleep(30 * time.Second)
 		if told := a.told("long", "FailedPreStopHook"); len(told) != 1 || !strings.Contains(told[0], "PreStopHook failed") {
 			t.Errorf("of the hook that was cut off: %q", told)
@@ -74,6 +78,17 @@ func TestPreStopHooksThatAreCutOff(t *testing.T) {
 			t.Errorf("of the hook that ended: %q", e)
 		}
 	})
+}
+
+// lateExec takes another second to return when a command was cut off.
+type lateExec struct{ inner backend.Exec }
+
+func (e lateExec) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
+	code, err := e.inner.Exec(ctx, ref, spec)
+	if ctx.Err() != nil {
+		time.Sleep(time.Second)
+	}
+	return code, err
 }
 
 // What stays as it is is told again before the API server drops it, and a running pod

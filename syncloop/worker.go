@@ -445,6 +445,9 @@ func (w *worker) reclaimed(ctx context.Context, in *plan.Input) {
 		w.loop.cfg.Status.Reclaimed(in.Pod.UID)
 		return
 	}
+	if len(w.hooks) > 0 {
+		return // they were ended with their containers, and users are still to be told: each brings a turn
+	}
 	log.G(ctx).Log(w.level(), "pod is gone from the API and the remote")
 	w.done = true
 }
