@@ -82,14 +82,13 @@ func suitesOf(name string, all []string) ([]suite, error) {
 	case "test":
 		return []suite{
 			{
-				// One beside the other: both wait for containers, and take a core each.
-				name: "over SSH", lane: "test", bound: 25 * time.Minute, world: true, program: true,
-				packages: append(is("test/suite/e2e"), is("backend/cri")...), packagesAtOnce: 2,
-			},
-			{
 				name: "units", lane: "test", bound: 25 * time.Minute, clusters: true,
 				packages: longestFirst(pick(every, worlds, contract, made)), packagesAtOnce: 4, testsAtOnce: 6,
-				beside: true, yields: true,
+			},
+			{
+				// One beside the other: both wait for containers, and take a core each.
+				name: "over SSH", lane: "test", bound: 20 * time.Minute, world: true, program: true,
+				packages: append(is("test/suite/e2e"), is("backend/cri")...), packagesAtOnce: 2,
 			},
 		}, nil
 	case "gate":
