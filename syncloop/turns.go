@@ -138,9 +138,6 @@ func (w *worker) decide(ctx context.Context) (last bool) {
 	case w.done:
 		w.turn = over
 		w.wakeAt(time.Time{})
-		for _, end := range w.hooks {
-			end()
-		}
 		return true
 	case w.turn == queuedAgain:
 		w.turn = resting
