@@ -45,10 +45,13 @@ func realCgroups(t *testing.T) (h *Host, top string) {
 	return h, top
 }
 
-// occupy starts a process in the cgroup, in every tree.
-func occupy(t *testing.T, hs hierarchies, levels []string) *exec.Cmd {
+// occupy starts a process in the cgroup, in every tree: it sleeps, or is the command.
+func occupy(t *testing.T, hs hierarchies, levels []string, command ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command("sleep", "600")
+	if len(command) == 0 {
+		command = []string{"sleep", "600"}
+	}
+	cmd := exec.Command(command[0], command[1:]...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

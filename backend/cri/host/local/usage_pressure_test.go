@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -93,7 +90,7 @@ func TestRealPressure(t *testing.T) {
 		need.Missing(t, "a kernel that counts pressure is needed (CONFIG_PSI, and psi=1 where that is not the default)")
 	}
 	for range 2 {
-		spin(t, dir)
+		spin(t, hs, levels)
 	}
 	wait.For(t, time.Minute, "the processes wait for their processor", func() error {
 		p, err := hs.pressure(levels)
@@ -122,18 +119,8 @@ func unifiedTree(t *testing.T) hierarchies {
 }
 
 // spin starts a process in the cgroup that never leaves the first processor it may have.
-func spin(t *testing.T, dir string) {
+func spin(t *testing.T, hs hierarchies, levels []string) {
 	t.Helper()
-	cmd := exec.Command("sh", "-c", "while :; do :; done")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cmd.Process.Kill(); err != nil {
-			t.Error(err)
-		}
-		_ = cmd.Wait() // it was killed
-	})
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		t.Fatal(err)
@@ -143,11 +130,8 @@ func spin(t *testing.T, dir string) {
 		first++
 	}
 	one.Set(first)
-	pid := cmd.Process.Pid
-	if err := errors.Join(
-		unix.SchedSetaffinity(pid, &one),
-		os.WriteFile(filepath.Join(dir, fileProcs), []byte(strconv.Itoa(pid)), 0o644),
-	); err != nil {
+	process := occupy(t, hs, levels, "sh", "-c", "while :; do :; done")
+	if err := unix.SchedSetaffinity(process.Process.Pid, &one); err != nil {
 		t.Fatal(err)
 	}
 }
