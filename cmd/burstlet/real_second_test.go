@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -29,18 +30,6 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 `, node, more, s.nodeKubeconfig(node), election, s.cp.KubeconfigPath()))
 }
 
-// endOf is how a process ends. One whose remote does not answer within 3 s, which a busy
-// machine takes now and then, is started again, as by a Deployment.
-func endOf(t *testing.T, cfg config.Configuration) (err error) {
-	t.Helper()
-	for range 5 {
-		if err = runNodes(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "reach the sim backend") {
-			break
-		}
-	}
-	return err
-}
-
 // A second release takes a node that a first has, by an election of its own: both say so
 // on the Node. One that is to stop does not start.
 func TestRealTwoReleasesWithOneNode(t *testing.T) {
@@ -60,12 +49,21 @@ func TestRealTwoReleasesWithOneNode(t *testing.T) {
 		_, err := s.admin.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), name, metav1.GetOptions{})
 		return err
 	})
-	err := endOf(t, release("kube-public", "onOtherProcess: stop"))
+	err := untilItEnds(t.Context(), release("kube-public", "onOtherProcess: stop"))
 	if err == nil || !strings.Contains(err.Error(), "by lease default/burstlet-shared") ||
 		!strings.Contains(err.Error(), "node.onOtherProcess") {
 		t.Errorf("a process that is to stop: %v", err)
 	}
 	s.run(release("kube-public", ""))
+	for election, port := range health {
+		// The first alone is not reported. Of the Events one may be that of the process that did not start.
+		wait.For(t, patience, "foreign renewals that the process of "+election+" counts", func() error {
+			if n, err := foreignRenewals(port); err != nil || n < 2 {
+				return fmt.Errorf("%v: %w", n, cmp.Or(err, errNotYet))
+			}
+			return nil
+		})
+	}
 	wait.For(t, patience, "both report the other", func() error {
 		events, err := s.admin.CoreV1().Events("default").List(
 			t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name},
@@ -87,15 +85,6 @@ func TestRealTwoReleasesWithOneNode(t *testing.T) {
 		}
 		return nil
 	})
-	for election, port := range health {
-		// The first alone is not reported. Of the Events one may be that of the process that did not start.
-		wait.For(t, patience, "foreign renewals that the process of "+election+" counts", func() error {
-			if n := foreignRenewals(t, port); n < 2 {
-				return fmt.Errorf("%v", n)
-			}
-			return nil
-		})
-	}
 	node, err := s.admin.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil || !strings.Contains(node.Annotations["burstlet.dev/holder"], "/burstlet-shared") {
 		t.Errorf("the Node's annotations %v, %v", node.Annotations, err)
@@ -147,19 +136,14 @@ func (s *stage) identity(node string) string {
 }
 
 // foreignRenewals is what a process of one node counts.
-func foreignRenewals(t *testing.T, health int) float64 {
-	t.Helper()
+func foreignRenewals(health int) (float64, error) {
 	text, err := fetch(health, "/metrics")
 	if err != nil {
-		t.Fatal(err)
+		return 0, err
 	}
 	found := regexp.MustCompile(`(?m)^burstlet_node_foreign_lease_renewals_total\S* (\S+)$`).FindStringSubmatch(text)
 	if found == nil {
-		t.Fatalf("the metrics have no such counter:\n%s", text)
+		return 0, fmt.Errorf("the metrics have no such counter:\n%s", text)
 	}
-	n, err := strconv.ParseFloat(found[1], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return strconv.ParseFloat(found[1], 64)
 }

@@ -95,9 +95,20 @@ func (s *stage) run(cfg config.Configuration) *process {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	p := &process{t: s.t, stop: stop, done: make(chan error, 1)}
-	go func() { p.done <- runNodes(ctx, cfg) }()
+	go func() { p.done <- untilItEnds(ctx, cfg) }()
 	s.t.Cleanup(p.end)
 	return p
+}
+
+// untilItEnds runs a process as a Deployment does: one whose remote does not answer within 3 s,
+// which a busy machine takes now and then, has ended, and is started again.
+func untilItEnds(ctx context.Context, cfg config.Configuration) (err error) {
+	for range 5 {
+		if err = runNodes(ctx, cfg); err == nil || !strings.Contains(err.Error(), "reach the sim backend") {
+			break
+		}
+	}
+	return err
 }
 
 func (p *process) end() {
