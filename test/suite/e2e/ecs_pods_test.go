@@ -260,7 +260,7 @@ func postStartFailsOnTask(l *taskLife) {
 func hooksOfTask(l *taskLife) {
 	const grace = 120 // the longest that ECS has, in seconds
 	pod := l.create(l.pod([]string{
-		"sh", "-c", "trap 'echo heard TERM; exit 0' TERM; echo up; while :; do sleep 0.1; done",
+		"sh", "-c", "trap 'echo heard TERM; exit 0' TERM; echo up; sleep 1000000 & wait",
 	}, func(pod *corev1.Pod) {
 		pod.Spec.TerminationGracePeriodSeconds = new(int64(grace))
 		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
@@ -282,7 +282,7 @@ func hooksOfTask(l *taskLife) {
 // the deletion says, long before their task would be.
 func graceOfDeletion(l *taskLife) {
 	const grace = 4
-	pod := l.create(l.pod([]string{"sh", "-c", "trap 'echo heard TERM' TERM; echo up; while :; do sleep 0.1; done"},
+	pod := l.create(l.pod([]string{"sh", "-c", "trap 'echo heard TERM' TERM; echo up; while :; do sleep 1000000 & wait; done"},
 		func(pod *corev1.Pod) {
 			pod.Spec.TerminationGracePeriodSeconds = new(int64(110))
 			hooked := *pod.Spec.Containers[0].DeepCopy()

@@ -22,7 +22,7 @@ import (
 var recreations = lane.Pick(60, 60, 200)
 
 // slowToStop takes a moment to end after TERM.
-var slowToStop = []string{"sh", "-c", "trap 'sleep 0.2; exit 0' TERM; while :; do sleep 0.05; done"}
+var slowToStop = []string{"sh", "-c", "trap 'sleep 0.2; exit 0' TERM; sleep 1000000 & wait"}
 
 // TestSameName deletes a pod and makes it anew under its name as soon as the API
 // lets it, many times: by turns gracefully, when it is starting or
