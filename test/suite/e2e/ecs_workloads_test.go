@@ -252,7 +252,7 @@ func (s *cloud) deleteAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ns := range namespaces.Items {
-		if strings.HasPrefix(ns.Name, "kube-") || ns.Name == metav1.NamespaceDefault {
+		if strings.HasPrefix(ns.Name, "kube-") || ns.Name == metav1.NamespaceDefault || ns.DeletionTimestamp != nil {
 			continue
 		}
 		if err := s.c.client.CoreV1().Namespaces().Delete(t.Context(), ns.Name, metav1.DeleteOptions{}); err != nil {
