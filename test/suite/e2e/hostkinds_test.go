@@ -74,7 +74,7 @@ func rowsPass(t *testing.T, n *node, h *hostView, names []string, atOnce, slow i
 	if len(rows) != len(names) {
 		t.Fatalf("%d rows have one of the %d names", len(rows), len(names))
 	}
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, room(atOnce))
 	together(t, rows, row[*hostLife].title, func(t *testing.T, r row[*hostLife]) {
 		slots <- struct{}{}
 		defer func() { <-slots }()

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	plane.Config.APIServerArgs = args
-	if err := letAllStand(); err != nil {
+	if err := takeTurns(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -2,10 +2,17 @@ package e2e
 
 import (
 	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // share is how much of the machine a test takes.
@@ -21,7 +28,64 @@ const (
 // turns lets the package's tests run beside each other, but not all: so many of each
 // share at a time. Of those that stand in line the longest goes first, so that no
 // long one runs alone in the end.
-var turns = lineOf(map[share]int{waiter: 6, worker: 3})
+var turns *line
+
+// usual is how long a process may take to start, while each core starts them, on a machine
+// that has room for all that is to run at once. Such starts are most of what containers make a
+// machine do: of runtimes, shims, plugins for networks and probes. Where they take longer,
+// fewer tests and rows run beside each other, so that they meet their deadlines still.
+const usual = 3 * time.Millisecond
+
+// startTakes is how long a process takes to start on this machine.
+var startTakes time.Duration
+
+// room is how many run at once on this machine where n do on a usual one.
+func room(n int) int {
+	if startTakes <= usual {
+		return n
+	}
+	return max(1, int(math.Round(float64(n)*float64(usual)/float64(startTakes))))
+}
+
+// stretched is how long this machine may take for what a usual one does in d.
+func stretched(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * max(1, float64(startTakes)/float64(usual)))
+}
+
+// takeTurns prepares the line.
+func takeTurns() error {
+	for range 3 { // the least: other things start on the machine as well
+		took, err := startsProcesses(20)
+		if err != nil {
+			return err
+		}
+		if startTakes == 0 || took < startTakes {
+			startTakes = took
+		}
+	}
+	turns = lineOf(map[share]int{waiter: room(6), worker: room(3)})
+	fmt.Fprintf(os.Stderr, "a process starts in %v: %d tests that wait and %d that work at once\n",
+		startTakes.Round(10*time.Microsecond), turns.free[waiter], turns.free[worker])
+	return letAllStand()
+}
+
+// startsProcesses is how long one takes of n that each core starts one after the other.
+func startsProcesses(n int) (time.Duration, error) {
+	var cores errgroup.Group
+	began := time.Now()
+	for range runtime.NumCPU() {
+		cores.Go(func() error {
+			for range n {
+				if err := exec.Command("true").Run(); err != nil {
+					return fmt.Errorf("measure how long a process takes to start: %w", err)
+				}
+			}
+			return nil
+		})
+	}
+	err := cores.Wait()
+	return time.Since(began) / time.Duration(n), err
+}
 
 type line struct {
 	mu      sync.Mutex
@@ -107,5 +171,21 @@ func TestTheLongestGoesFirst(t *testing.T) {
 	case <-short.begin:
 	default:
 		t.Fatal("nobody goes when one has left")
+	}
+}
+
+func TestRoom(t *testing.T) {
+	measured := startTakes
+	t.Cleanup(func() { startTakes = measured })
+	for _, tt := range []struct {
+		takes   time.Duration
+		n, want int
+	}{{usual / 4, 6, 6}, {usual, 3, 3}, {2 * usual, 6, 3}, {3 * usual, 3, 1}, {100 * usual, 6, 1}} {
+		if startTakes = tt.takes; room(tt.n) != tt.want {
+			t.Errorf("%d of %d at once where a process starts in %v, want %d", room(tt.n), tt.n, tt.takes, tt.want)
+		}
+		if want := time.Minute * max(1, tt.takes/usual); stretched(time.Minute) != want {
+			t.Errorf("a minute is %v where a process starts in %v, want %v", stretched(time.Minute), tt.takes, want)
+		}
 	}
 }
