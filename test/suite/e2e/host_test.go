@@ -55,7 +55,6 @@ func hostPasses(t *testing.T, name string, options ...func(*remotehost.Config)) 
 	n.configure("clusterDNS: [10.96.0.10]\npods: {allowedUnsafeSysctls: [net.core.somaxconn]}\n")
 	n.run()
 	rows := slices.Concat(hostFields(), hostBehaviours(), hostVerbs(), hostScenarios())
-	areRows(t, slices.Concat(probedStaying, longRows), rows)
 	slots := make(chan struct{}, room(atOnce))
 	together(t, rows, row[*hostLife].title, func(t *testing.T, r row[*hostLife]) {
 		if !slices.Contains(longRows, r.name) { // which wait for time alone, and would be the last
