@@ -55,6 +55,7 @@ func hostPasses(t *testing.T, name string, options ...func(*remotehost.Config)) 
 	n.configure("clusterDNS: [10.96.0.10]\npods: {allowedUnsafeSysctls: [net.core.somaxconn]}\n")
 	n.run()
 	rows := slices.Concat(hostFields(), hostBehaviours(), hostVerbs(), hostScenarios())
+	areRows(t, slices.Concat(probedStaying, longRows), rows)
 	slots := make(chan struct{}, room(atOnce))
 	together(t, rows, row[*hostLife].title, func(t *testing.T, r row[*hostLife]) {
 		if !slices.Contains(longRows, r.name) { // which wait for time alone, and would be the last
@@ -78,7 +79,7 @@ func hostPasses(t *testing.T, name string, options ...func(*remotehost.Config)) 
 }
 
 // probedStaying are rows whose pods stay though a command probes them.
-var probedStaying = []string{"behaviour token", "behaviour configmap-update", "behaviour labels-update"}
+var probedStaying = []string{"behaviour readiness-falls", "behaviour liveness-exec"}
 
 // leaves deletes those of the row's pods that a command probes, most of them once a second:
 // until all rows have passed, their probes would keep the machine busier than the rows do.

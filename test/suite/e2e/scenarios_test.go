@@ -288,6 +288,16 @@ type row[L any] struct {
 
 func (r row[L]) title() string { return r.name }
 
+// areRows ends the test unless each name is a row's.
+func areRows[L any](t *testing.T, names []string, rows []row[L]) {
+	t.Helper()
+	for _, name := range names {
+		if !slices.ContainsFunc(rows, func(r row[L]) bool { return r.name == name }) {
+			t.Fatalf("no row is called %q", name)
+		}
+	}
+}
+
 // together runs a table's rows all at once: they wait for time and for the
 // cluster, not for a core, so that -parallel is no measure for them.
 func together[T any](t *testing.T, rows []T, name func(T) string, run func(*testing.T, T)) {
