@@ -49,7 +49,9 @@ func TestRealTwoReleasesWithOneNode(t *testing.T) {
 		_, err := s.admin.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), name, metav1.GetOptions{})
 		return err
 	})
-	err := untilItEnds(t.Context(), release("kube-public", "onOtherProcess: stop"))
+	stops, done := release("kube-public", "onOtherProcess: stop"), make(chan error, 1)
+	go func() { done <- untilItEnds(t.Context(), stops) }()
+	err := ended(t, done)
 	if err == nil || !strings.Contains(err.Error(), "by lease default/burstlet-shared") ||
 		!strings.Contains(err.Error(), "node.onOtherProcess") {
 		t.Errorf("a process that is to stop: %v", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"testing"
@@ -115,15 +116,25 @@ func (p *process) end() {
 	p.t.Helper()
 	p.once.Do(func() {
 		p.stop()
-		select {
-		case err := <-p.done:
-			if err != nil {
-				p.t.Errorf("burstlet ended with %v", err)
-			}
-		case <-time.After(patience):
-			p.t.Error("burstlet did not end")
+		if err := ended(p.t, p.done); err != nil {
+			p.t.Errorf("burstlet ended with %v", err)
 		}
 	})
+}
+
+// ended is what a process returned. One that does not end fails the test, which then says what
+// it waits for.
+func ended(t *testing.T, done <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		var stacks strings.Builder
+		err := pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+		t.Errorf("burstlet did not end (%v):\n%s", err, stacks.String())
+		return nil
+	}
 }
 
 func (s *stage) ready(node string) {
