@@ -158,6 +158,10 @@ func (r *remote) discard(ctx context.Context, ref backend.Ref, d host.Discard) e
 		return err
 	}
 	log.G(ctx).WithError(err).WithField("uid", ref.UID).Warn("failed to remove the pod's cgroup")
+	if d.Cgroup != nil {
+		// Of the trees the mark is left, by which the sweep finds the cgroup.
+		d.Trees = nil
+	}
 	d.Cgroup, d.Left = nil, nil
 	_, err = r.host.Discard(ctx, d)
 	return err

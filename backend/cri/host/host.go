@@ -292,7 +292,8 @@ type Discard struct {
 	// Unmount are trees in which everything is unmounted before Trees go.
 	Unmount []string
 	// Cgroup is removed with those below, in every hierarchy. What runs there still is
-	// killed (kubelet: podContainerManagerImpl.Destroy).
+	// killed (kubelet: podContainerManagerImpl.Destroy). Where that fails, the marks in Trees
+	// stay, so that Sweep finds it.
 	Cgroup *Cgroup
 	// Left goes from a pod's cgroup that stays; nil for nothing.
 	Left *Leftovers

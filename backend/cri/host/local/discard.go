@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
@@ -27,12 +28,14 @@ func (h *Host) Discard(ctx context.Context, d host.Discard) (done host.Discarded
 			errs = append(errs, err)
 		}
 	}
-	// Before the trees: a mark in them may be its only trace.
+	// Before the trees: a mark in them may be its only trace, and stays while the cgroup does.
+	discardTree := removeTree
 	if d.Cgroup != nil {
 		began := time.Now()
 		err := h.removeCgroup(ctx, *d.Cgroup, killed)
 		if done.Cgroup = time.Since(began); err != nil {
 			errs = append(errs, fmt.Errorf("discard: %w", err))
+			discardTree = removeAllButMark
 		}
 	}
 	if d.Left != nil {
@@ -41,7 +44,7 @@ func (h *Host) Discard(ctx context.Context, d host.Discard) (done host.Discarded
 		}
 	}
 	for _, path := range d.Trees {
-		if err := removeTree(ctx, path); err != nil {
+		if err := discardTree(ctx, path); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -51,6 +54,28 @@ func (h *Host) Discard(ctx context.Context, d host.Discard) (done host.Discarded
 		}
 	}
 	return done, errors.Join(errs...)
+}
+
+// removeAllButMark removes what a directory of logs has but the mark, by which [Host.Sweep]
+// finds the cgroup that was made with it. What has no mark goes whole.
+func removeAllButMark(ctx context.Context, path string) error {
+	if info, err := os.Lstat(filepath.Join(path, host.LogMark)); err != nil || !info.Mode().IsRegular() {
+		return removeTree(ctx, path)
+	}
+	entries, err := readDir(path)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if e.Name() == host.LogMark {
+			continue
+		}
+		if err := removeTree(ctx, filepath.Join(path, e.Name())); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func removeRotated(log string) error {

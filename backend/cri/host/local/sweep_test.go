@@ -123,6 +123,36 @@ func TestSweepRemovesCgroupsOfPodsThatAreGone(t *testing.T) {
 	}
 }
 
+// TestSweepRemovesACgroupThatADiscardCouldNot: the kernel held it for too long. Of the logs the
+// mark alone stays, by which it is found.
+func TestSweepRemovesACgroupThatADiscardCouldNot(t *testing.T) {
+	d := newSweepDirs(t)
+	mark := host.Ownership{Node: "node-a", Cgroup: "/top/podu1"}
+	d.pod("ns_pod_u1", string(mark.Bytes()))
+	cgroups := filepath.Join(d.host.opts.CgroupRoot, "memory/top")
+	held := filepath.Join(cgroups, "podu1", "held") // rmdir fails
+	if err := os.WriteFile(held, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(d.logs, "ns_pod_u1")
+	for range 2 {
+		_, err := d.host.Discard(t.Context(), host.Discard{Cgroup: mark.PodCgroup(), Trees: []string{dir}})
+		if err == nil {
+			t.Fatal("a cgroup that is held went")
+		}
+		if got := names(t, dir); !slices.Equal(got, []string{host.LogMark}) {
+			t.Fatalf("%v is left of the logs, want the mark", got)
+		}
+	}
+	if err := os.Remove(held); err != nil {
+		t.Fatal(err)
+	}
+	d.sweep(time.Hour, host.Sweep{Node: "node-a"})
+	if got := append(names(t, d.logs), names(t, cgroups)...); !slices.Equal(got, []string{"podu2"}) {
+		t.Errorf("logs and cgroups %v are left", got)
+	}
+}
+
 func TestSweepFollowsNoLink(t *testing.T) {
 	d := newSweepDirs(t)
 	outside := t.TempDir()
