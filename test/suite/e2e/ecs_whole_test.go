@@ -44,9 +44,6 @@ var staying = []string{
 	"private image", "users and groups", "environment-later", "token",
 }
 
-// allStay is true where the pods of all rows stay, on every kind of remote.
-var allStay = lane.Pick(false, false, true)
-
 // ecsPrograms are test/cmd/ecs and burstlet's in-task binary, built once.
 var ecsPrograms struct {
 	once      sync.Once
@@ -175,6 +172,7 @@ func TestWholePodsOnECS(t *testing.T) {
 	turn(t, worker, 300*time.Second)
 	s := newCloud(t, "tasks", "refresh: 5s", "stats: sessions")
 	rows := slices.Concat(taskWorkloads, taskPods, taskAccess, rowsOfOthers())
+	areRows(t, staying, rows)
 	slots := make(chan struct{}, room(tasksAtOnce))
 	together(t, rows, row[*taskLife].title, func(t *testing.T, r row[*taskLife]) {
 		slots <- struct{}{}

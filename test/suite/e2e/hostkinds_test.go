@@ -68,12 +68,9 @@ var commonRows = []string{
 // rowsPass runs rows of TestHost by their names, so many at once, on a node whose host
 // is h.
 func rowsPass(t *testing.T, n *node, h *hostView, names []string, atOnce, slow int) {
-	rows := slices.DeleteFunc(slices.Concat(hostFields(), hostVerbs()), func(r row[*hostLife]) bool {
-		return !slices.Contains(names, r.name)
-	})
-	if len(rows) != len(names) {
-		t.Fatalf("%d rows have one of the %d names", len(rows), len(names))
-	}
+	rows := slices.Concat(hostFields(), hostVerbs())
+	areRows(t, names, rows)
+	rows = slices.DeleteFunc(rows, func(r row[*hostLife]) bool { return !slices.Contains(names, r.name) })
 	slots := make(chan struct{}, room(atOnce))
 	together(t, rows, row[*hostLife].title, func(t *testing.T, r row[*hostLife]) {
 		slots <- struct{}{}

@@ -50,11 +50,11 @@ func (o outageTest) unwell(t *testing.T, name string) func(*testing.T) {
 		return at, fmt.Errorf("attempt %d of its container has not started", attempt)
 	}
 	var first time.Time
-	wait.For(t, stretched(afterwards), "pod "+name+" starts", func() (err error) { first, err = started(0); return err })
+	wait.For(t, afterwards(), "pod "+name+" starts", func() (err error) { first, err = started(0); return err })
 	return func(t *testing.T) {
 		t.Helper()
 		var second time.Time
-		wait.For(t, stretched(afterwards), "the container of pod "+name+" is restarted", func() (err error) {
+		wait.For(t, afterwards(), "the container of pod "+name+" is restarted", func() (err error) {
 			second, err = started(1)
 			return err
 		})

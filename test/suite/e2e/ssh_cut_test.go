@@ -203,7 +203,7 @@ func (l *life) deletion(pods ...*corev1.Pod) deletion {
 
 func (d deletion) ends(t *testing.T, back time.Time) {
 	t.Helper()
-	if err := d.by(t, back.Add(stretched(afterwards))); err != nil {
+	if err := d.by(t, back.Add(afterwards())); err != nil {
 		t.Errorf("kubectl delete: %v: %s", err, d.errs.String())
 	}
 }

@@ -189,7 +189,7 @@ func (s *sshNode) mustBound(t *testing.T) map[types.UID]*corev1.Pod {
 func (s *sshNode) right(t *testing.T, back time.Time) {
 	t.Helper()
 	before := s.mustBound(t)
-	wait.For(t, time.Until(back.Add(stretched(afterwards))), "the API says what is so", func() error {
+	wait.For(t, time.Until(back.Add(afterwards())), "the API says what is so", func() error {
 		pods, err := s.bound(t.Context())
 		if err != nil {
 			return err
