@@ -62,6 +62,8 @@ func (r *remote) Describe(context.Context) (backend.NodeFacts, error) {
 func (*remote) LastRelist() time.Time        { return time.Now() }
 func (*remote) PodUID(backend.Ref) types.UID { return "" }
 
+func (*remote) AwaitPod(context.Context, backend.Ref) error { return nil }
+
 func (*remote) LastLoop() time.Time { return time.Now() }
 
 func (*remote) Stats(context.Context, time.Duration) (backend.StatsFacts, error) {

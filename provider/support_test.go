@@ -186,6 +186,8 @@ func (f *fakeRemote) LastRelist() time.Time {
 
 func (*fakeRemote) PodUID(backend.Ref) types.UID { return "" }
 
+func (*fakeRemote) AwaitPod(context.Context, backend.Ref) error { return nil }
+
 func (*fakeRemote) LastLoop() time.Time { return time.Now() }
 
 func (*fakeRemote) Stats(context.Context, time.Duration) (backend.StatsFacts, error) {

@@ -155,8 +155,11 @@ type Loop struct {
 	group sync.WaitGroup
 	// vacated is signalled when an admitted pod no longer needs its room.
 	vacated chan struct{}
+	// remoteKnown is closed once the remote was listed whole, podsKnown once the API's pods
+	// have workers.
+	remoteKnown, podsKnown chan struct{}
 	// The loop goroutine's own.
-	listed bool
+	listed, sourced bool
 	// applicants are the pods that were not judged yet.
 	applicants map[types.UID]*applicant
 	kept       uint64 // the listing that was last searched for orphans
@@ -179,8 +182,9 @@ func New(cfg Config) (*Loop, error) {
 		started: time.Now(),
 		hooks:   hooks.New(hooks.Config{Exec: b.Exec, Dial: b.Dial, Event: cfg.event}),
 		volumes: newPlacedVolumes(b.Files == nil),
-		vacated: make(chan struct{}, 1), applicants: map[types.UID]*applicant{},
-		workers: map[types.UID]*worker{}, orphans: map[types.UID]uint64{}, finished: make(chan *worker), turns: newTurns(),
+		vacated: make(chan struct{}, 1), remoteKnown: make(chan struct{}), podsKnown: make(chan struct{}),
+		applicants: map[types.UID]*applicant{},
+		workers:    map[types.UID]*worker{}, orphans: map[types.UID]uint64{}, finished: make(chan *worker), turns: newTurns(),
 	}
 	l.Server = streams.New(b, l.named)
 	if l.cfg.Metrics == nil {
@@ -247,10 +251,7 @@ func (l *Loop) Run(ctx context.Context) error {
 				return fmt.Errorf("relisting ended: %w", err)
 			}
 		case <-l.cfg.Source.Changed():
-			for _, change := range l.cfg.Source.Take() {
-				l.handle(ctx, change)
-			}
-			l.judgeAll()
+			l.takeChanges(ctx)
 		case <-l.pleg.Changed():
 			l.dispatch(l.pleg.Take())
 		case facts := <-volumes:
@@ -270,6 +271,19 @@ func (l *Loop) Run(ctx context.Context) error {
 
 // goWork runs f in a goroutine that Run waits for.
 func (l *Loop) goWork(f func()) { l.group.Go(f) }
+
+// takeChanges hands what changed of the pods to their workers.
+func (l *Loop) takeChanges(ctx context.Context) {
+	synced := l.cfg.Source.Synced()
+	for _, change := range l.cfg.Source.Take() {
+		l.handle(ctx, change)
+	}
+	if synced && !l.sourced {
+		l.sourced = true
+		close(l.podsKnown)
+	}
+	l.judgeAll()
+}
 
 // handle passes a pod change to its worker.
 func (l *Loop) handle(ctx context.Context, change podsource.Change) {
@@ -361,6 +375,7 @@ func (l *Loop) Poke(uid types.UID) {
 func (l *Loop) dispatch(uids []types.UID) {
 	if _, known := l.pleg.Get(""); known && !l.listed {
 		l.listed = true
+		close(l.remoteKnown)
 		l.judgeAll()
 		l.openResizes()
 		l.pokeAll()

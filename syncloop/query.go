@@ -1,6 +1,7 @@
 package syncloop
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -57,6 +58,28 @@ func (l *Loop) measured(yield func(metrics.Pod) bool) {
 	}
 }
 
+// AwaitPod waits until the engine knows the pod that a caller names: until the remote was
+// listed whole once since Run began and, where the pod is not known then, until the API's
+// pods are. Callers come as soon as the node has a process's address, and what ran under
+// the process before it still runs. Errors: Unavailable, when ctx ends before the remote
+// was listed.
+func (l *Loop) AwaitPod(ctx context.Context, ref backend.Ref) error {
+	select {
+	case <-l.remoteKnown:
+	case <-ctx.Done():
+		return backend.Errorf(
+			backend.ErrUnavailable, "the node has just started and has not listed its pods on the remote yet, try again",
+		)
+	}
+	if _, found := l.named(ref); !found {
+		select {
+		case <-l.podsKnown:
+		case <-ctx.Done(): // static pods may be all that there is for long
+		}
+	}
+	return nil
+}
+
 // named finds the pod that a caller names.
 func (l *Loop) named(ref backend.Ref) (streams.Pod, bool) {
 	var w *worker
@@ -67,6 +90,10 @@ func (l *Loop) named(ref backend.Ref) (streams.Pod, bool) {
 	}
 	if w != nil {
 		if pod, status, facts := w.snapshot(); pod != nil {
+			if facts == nil { // its worker has not had a turn yet
+				record, _ := l.pleg.Get(w.ref.UID)
+				facts = record.Facts
+			}
 			return streams.Pod{Pod: pod, Status: status, Facts: facts}, true
 		}
 	}

@@ -44,6 +44,9 @@ type Engine interface {
 	ContainerLogs(
 		ctx context.Context, namespace, pod, container string, previous bool, opts backend.LogOptions,
 	) (io.ReadCloser, error)
+	// AwaitPod waits until the engine knows what it is to know of a pod, which a process
+	// that has just begun does not. Errors: Unavailable, when ctx ends before.
+	AwaitPod(ctx context.Context, pod backend.Ref) error
 	Streams
 	Measurer
 	SystemLogs

@@ -49,6 +49,9 @@ const (
 	streamCreationTimeout = remotecommand.DefaultStreamCreationTimeout
 	// statusTimeout is for the status of a command that was ended to be sent.
 	statusTimeout = stopTimeout / 2
+	// podTimeout is how long a request waits for an engine that has just begun: a remote that
+	// takes longer to be listed is away.
+	podTimeout = 10 * time.Second
 )
 
 // streamRoutes adds what takes a connection over: exec, attach and portForward.
@@ -56,13 +59,28 @@ func (s *Server) streamRoutes(mux *http.ServeMux) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		for _, uid := range []string{"", "/{uid}"} {
 			pod := "/{namespace}/{pod}" + uid
-			mux.HandleFunc(method+" /exec"+pod+"/{container}", s.exec)
-			mux.HandleFunc(method+" /attach"+pod+"/{container}", s.attach)
-			mux.HandleFunc(method+" /portForward"+pod, s.portForward)
+			mux.HandleFunc(method+" /exec"+pod+"/{container}", s.ofPod(s.exec))
+			mux.HandleFunc(method+" /attach"+pod+"/{container}", s.ofPod(s.attach))
+			mux.HandleFunc(method+" /portForward"+pod, s.ofPod(s.portForward))
 		}
 	}
-	mux.HandleFunc("POST /run/{namespace}/{pod}/{container}", s.run)
-	mux.HandleFunc("POST /run/{namespace}/{pod}/{uid}/{container}", s.run)
+	mux.HandleFunc("POST /run/{namespace}/{pod}/{container}", s.ofPod(s.run))
+	mux.HandleFunc("POST /run/{namespace}/{pod}/{uid}/{container}", s.ofPod(s.run))
+}
+
+// ofPod serves requests about one pod once the engine knows it: the Node has the address of a
+// process that takes over before that process has listed what the one before it left running.
+func (s *Server) ofPod(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), podTimeout)
+		err := s.cfg.Engine.AwaitPod(ctx, podRef(r))
+		cancel()
+		if err != nil {
+			fail(w, r, err)
+			return
+		}
+		serve(w, r)
+	}
 }
 
 // podRef is the pod that a path names.

@@ -96,6 +96,40 @@ func TestStreamsAreRefusedBeforeTheUpgrade(t *testing.T) {
 	}
 }
 
+// TestRequestsAboutAPodAwaitIt: a process that has just begun is asked for nothing before it
+// knows the pod.
+func TestRequestsAboutAPodAwaitIt(t *testing.T) {
+	engine := &fakeEngine{}
+	r := &reviews{
+		tokens: map[string]string{"t": "u"}, rights: map[string]map[string]bool{"u": {"proxy": true, "checkpoint": true}},
+	}
+	s := serve(t, engine, r, nil)
+	unlisted := backend.Errorf(backend.ErrUnavailable, "the node has just started")
+	for _, request := range []string{
+		"GET /containerLogs/ns/p/c", "POST /checkpoint/ns/p/c",
+		"POST /exec/ns/p/c?command=true&output=1", "POST /exec/ns/p/uid/c?command=true&output=1",
+		"POST /attach/ns/p/c?output=1", "POST /attach/ns/p/uid/c?output=1",
+		"POST /portForward/ns/p", "POST /portForward/ns/p/uid", "POST /run/ns/p/c?cmd=true", "POST /run/ns/p/uid/c?cmd=true",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		want := backend.Ref{Namespace: "ns", Name: "p"}
+		if strings.Contains(path, "/uid") {
+			want.UID = "uid"
+		}
+		engine.await = func(ctx context.Context, pod backend.Ref) error {
+			if _, bounded := ctx.Deadline(); !bounded || pod != want {
+				t.Errorf("%s awaits %+v, bounded: %v", request, pod, bounded)
+			}
+			return unlisted
+		}
+		resp := s.ask(t, method, path, upgradeToSPDY)
+		text := body(t, resp)
+		if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, unlisted.Error()) {
+			t.Errorf("%s: got %d %q, want 503 %q", request, resp.StatusCode, text, unlisted)
+		}
+	}
+}
+
 func TestStreamRequestsThatCannotBe(t *testing.T) {
 	s := streaming(t, &fakeEngine{}, nil)
 	webSocket := map[string]string{

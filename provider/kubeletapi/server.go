@@ -70,9 +70,9 @@ func New(cfg Config) (*Server, error) {
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.containerLogs)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.ofPod(s.containerLogs))
 	s.streamRoutes(mux)
-	mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", s.checkpoint)
+	mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", s.ofPod(s.checkpoint))
 	mux.HandleFunc("GET /pods", s.pods)
 	mux.HandleFunc("GET /pods/{$}", s.pods)
 	mux.HandleFunc("GET /runningpods/{$}", s.runningPods)

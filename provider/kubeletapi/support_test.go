@@ -66,6 +66,7 @@ type fakeEngine struct {
 	fakeMeasurer
 	mu     sync.Mutex
 	logs   func(ctx context.Context, path string, previous bool, opts backend.LogOptions) (io.ReadCloser, error)
+	await  func(ctx context.Context, pod backend.Ref) error
 	pods   []*corev1.Pod
 	relist time.Time
 }
@@ -81,6 +82,14 @@ func (e *fakeEngine) Pods(wanted func(*corev1.Pod) bool) []*corev1.Pod {
 		return e.pods
 	}
 	return slices.DeleteFunc(slices.Clone(e.pods), func(p *corev1.Pod) bool { return !wanted(p) })
+}
+
+// AwaitPod is of an engine that begins when await returns.
+func (e *fakeEngine) AwaitPod(ctx context.Context, pod backend.Ref) error {
+	if e.await == nil {
+		return nil
+	}
+	return e.await(ctx, pod)
 }
 
 func (e *fakeEngine) LastRelist() time.Time {
