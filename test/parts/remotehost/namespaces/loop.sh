@@ -1,14 +1,21 @@
 # The part of PID 1 that minds daemons; it follows the caller's script, which
 # defines a function daemon_NAME for each daemon.
 # Input:  "start NAME", or "kill PID" with a PID as reported.
-# Output: "ready", then "pid NAME PID" and "exited NAME CODE" of daemons.
+# Reports, lines of the log: "init: ready", then "init: pid NAME PID" and "init: exited
+# NAME CODE" of daemons. There, what a daemon wrote stands before the report of its end.
+
+# The last line of a daemon may have no end.
+report() {
+	printf '\ninit: %s\n' "$*" >&2
+}
 
 run_daemon() {
 	"daemon_$1" </dev/null >&2 &
-	echo "pid $1 $!"
+	pid=$!
+	report pid "$1" "$pid"
 	code=0
-	wait "$!" || code=$?
-	echo "exited $1 $code"
+	wait "$pid" || code=$?
+	report exited "$1" "$code"
 }
 
 control() {
@@ -20,7 +27,7 @@ control() {
 	done
 }
 
-echo ready
+report ready
 # Orphans become children of PID 1: waiting for control reaps them too.
 exec 3<&0 </dev/null
 control <&3 3<&- &

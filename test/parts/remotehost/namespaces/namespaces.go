@@ -1,7 +1,6 @@
 package namespaces
 
 import (
-	"bufio"
 	"context"
 	_ "embed"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 )
@@ -24,7 +22,7 @@ type Config struct {
 	Dir string
 	// Setup is the beginning of PID 1's script. It makes the host, defines a
 	// function daemon_NAME for each daemon, which ends with exec, and must not
-	// read standard input or write to standard output.
+	// read standard input.
 	Setup string
 	// Args are the script's $1 and so on.
 	Args []string
@@ -66,7 +64,7 @@ func Start(ctx context.Context, cfg Config) (*Namespaces, error) {
 	n.cmd = exec.Command("/bin/sh", append([]string{script}, cfg.Args...)...)
 	n.cmd.Dir = cfg.Dir
 	n.cmd.Env = Env()
-	n.cmd.Stderr = n.log
+	n.cmd.Stderr = &reports{log: n.log, handle: n.handle}
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC |
 			syscall.CLONE_NEWPID,
@@ -76,29 +74,21 @@ func Start(ctx context.Context, cfg Config) (*Namespaces, error) {
 	if n.control, err = n.cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("make control pipe: %w", err)
 	}
-	events, err := n.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("make event pipe: %w", err)
-	}
 	if err := n.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start host: %w", err)
 	}
-	go n.watch(events)
+	go n.watch()
 	if err := n.await(ctx, func() bool { return n.ready }); err != nil {
 		return nil, errors.Join(fmt.Errorf("set up host: %w", err), n.Stop())
 	}
 	return n, nil
 }
 
-// watch follows the script's reports until its end; Stop waits for it.
-func (n *Namespaces) watch(events io.Reader) {
-	lines := bufio.NewScanner(events)
-	for lines.Scan() {
-		n.handle(strings.Fields(lines.Text()))
-	}
+// watch waits for the script's end, and the end of its reports; Stop waits for it.
+func (n *Namespaces) watch() {
 	err := n.cmd.Wait()
 	n.mu.Lock()
-	n.waitErr = errors.Join(lines.Err(), err)
+	n.waitErr = err
 	n.ended = true
 	clear(n.pids)
 	n.notify()
@@ -106,6 +96,7 @@ func (n *Namespaces) watch(events io.Reader) {
 	close(n.done)
 }
 
+// handle takes note of a report.
 func (n *Namespaces) handle(fields []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestTailKeepsTheEnd(t *testing.T) {
@@ -53,5 +55,36 @@ func TestTailKeepsTheBeginningOfACrash(t *testing.T) {
 	}
 	if most := 2*tailBytes + len("\n...\n"); len(got) > most {
 		t.Errorf("it kept %d bytes, want %d at most", len(got), most)
+	}
+}
+
+func TestReportsAreReadAfterWhatWasWrittenBefore(t *testing.T) {
+	var log bytes.Buffer
+	var got []string
+	r := &reports{log: &log, handle: func(fields []string) {
+		got = append(got, fmt.Sprintf("%s after %d", strings.Join(fields, " "), log.Len()))
+	}}
+	long := strings.Repeat("x", 5*maxReport)
+	var want []string
+	before := 0
+	for _, write := range []struct{ text, report string }{
+		{"loading\n\ninit: ready\n", "ready"},
+		{"no init: of a report\ninit:\n", ""},
+		{long + "\n" + long, ""},
+		{long + "\ninit: pid cont", ""},
+		{"ainerd 17\n", "pid containerd 17"},
+		{"SIGABRT: abort\nits last line", ""},
+		{"\ninit: exited containerd 2\n", "exited containerd 2"},
+	} {
+		if _, err := r.Write([]byte(write.text)); err != nil {
+			t.Fatal(err)
+		}
+		before += len(write.text)
+		if write.report != "" {
+			want = append(want, fmt.Sprintf("%s after %d", write.report, before))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reports, want -, got +:\n%s", diff)
 	}
 }
