@@ -112,6 +112,20 @@ func (l *life) now(key string) string {
 	return fmt.Sprintf("deletion %v, conditions %v, %s", pod.DeletionTimestamp, pod.Status.Conditions, states(&pod.Status))
 }
 
+// ending are the namespaces that are being deleted. Their pods follow, some time later.
+func ending(t *testing.T, c *cluster) map[string]bool {
+	t.Helper()
+	list, err := c.client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ending := map[string]bool{}
+	for i := range list.Items {
+		ending[list.Items[i].Name] = list.Items[i].DeletionTimestamp != nil
+	}
+	return ending
+}
+
 // running describes the containers of the node's Ready pods that are wanted.
 func running(t *testing.T, c *cluster, n *node, wanted func(*corev1.Pod) error) map[string]string {
 	t.Helper()
@@ -121,10 +135,11 @@ func running(t *testing.T, c *cluster, n *node, wanted func(*corev1.Pod) error) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	ending := ending(t, c)
 	ready := map[string]string{}
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if pod.DeletionTimestamp != nil || isReady(pod) != nil || wanted(pod) != nil {
+		if ending[pod.Namespace] || pod.DeletionTimestamp != nil || isReady(pod) != nil || wanted(pod) != nil {
 			continue
 		}
 		var b strings.Builder
