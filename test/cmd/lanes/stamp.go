@@ -20,7 +20,7 @@ var earliest = time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 // What differs from the commit keeps its time, which is when it was written.
 func stamp(ctx context.Context, dir string) error {
 	changed := map[string]bool{}
-	status, err := git(ctx, dir, "diff-index", "--name-only", "-z", "HEAD")
+	status, err := git(ctx, dir, "diff", "--name-only", "-z", "HEAD")
 	if err != nil {
 		return err
 	}

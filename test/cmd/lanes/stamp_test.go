@@ -80,6 +80,13 @@ func TestStamp(t *testing.T) {
 		}
 	}
 
+	second.git("update-index", "--refresh") // with the files' times
+	before := second.modified("d")
+	second.write("d", "d") // as it was
+	if second.stamp(); !second.modified("d").Equal(before) {
+		t.Errorf("a file that was written as it was is of %s, want %s", second.modified("d"), before)
+	}
+
 	second.write("docs/deep/c", "e") // as long as it was
 	written := second.modified("docs/deep/c")
 	second.stamp()
