@@ -25,7 +25,7 @@ type applicant struct {
 // judgeAll judges the pods that wait for it, once the remote was listed: those that run
 // already take their room first, the others follow as they were made.
 func (l *Loop) judgeAll() {
-	if !l.listed || len(l.applicants) == 0 {
+	if !l.remoteKnown.reached() || len(l.applicants) == 0 {
 		return
 	}
 	var fresh []*applicant

@@ -155,11 +155,10 @@ type Loop struct {
 	group sync.WaitGroup
 	// vacated is signalled when an admitted pod no longer needs its room.
 	vacated chan struct{}
-	// remoteKnown is closed once the remote was listed whole, podsKnown once the API's pods
+	// remoteKnown is reached once the remote was listed whole, podsKnown once the API's pods
 	// have workers.
-	remoteKnown, podsKnown chan struct{}
+	remoteKnown, podsKnown milestone
 	// The loop goroutine's own.
-	listed, sourced bool
 	// applicants are the pods that were not judged yet.
 	applicants map[types.UID]*applicant
 	kept       uint64 // the listing that was last searched for orphans
@@ -182,7 +181,7 @@ func New(cfg Config) (*Loop, error) {
 		started: time.Now(),
 		hooks:   hooks.New(hooks.Config{Exec: b.Exec, Dial: b.Dial, Event: cfg.event}),
 		volumes: newPlacedVolumes(b.Files == nil),
-		vacated: make(chan struct{}, 1), remoteKnown: make(chan struct{}), podsKnown: make(chan struct{}),
+		vacated: make(chan struct{}, 1), remoteKnown: make(milestone), podsKnown: make(milestone),
 		applicants: map[types.UID]*applicant{},
 		workers:    map[types.UID]*worker{}, orphans: map[types.UID]uint64{}, finished: make(chan *worker), turns: newTurns(),
 	}
@@ -278,8 +277,7 @@ func (l *Loop) takeChanges(ctx context.Context) {
 	for _, change := range l.cfg.Source.Take() {
 		l.handle(ctx, change)
 	}
-	if synced && !l.sourced {
-		l.sourced = true
+	if synced && !l.podsKnown.reached() {
 		close(l.podsKnown)
 	}
 	l.judgeAll()
@@ -373,8 +371,7 @@ func (l *Loop) Poke(uid types.UID) {
 // dispatch wakes the workers of pods whose facts changed; the first complete
 // listing wakes all.
 func (l *Loop) dispatch(uids []types.UID) {
-	if _, known := l.pleg.Get(""); known && !l.listed {
-		l.listed = true
+	if _, known := l.pleg.Get(""); known && !l.remoteKnown.reached() {
 		close(l.remoteKnown)
 		l.judgeAll()
 		l.openResizes()

@@ -26,3 +26,15 @@ func (s *signal) happened() {
 		s.ch = nil
 	}
 }
+
+// milestone is closed when something has happened, for good.
+type milestone chan struct{}
+
+func (m milestone) reached() bool {
+	select {
+	case <-m:
+		return true
+	default:
+		return false
+	}
+}
