@@ -42,6 +42,8 @@ func (l *Loop) judgeAll() {
 		}
 		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.UID, y.UID))
 	})
+	l.judging.Lock()
+	defer l.judging.Unlock()
 	for _, a := range fresh {
 		l.judgeFresh(a)
 	}
@@ -109,9 +111,12 @@ func (w *worker) launchRefused() {
 	}
 }
 
-// vacate gives the room of a pod to those that wait for it.
+// vacate gives the room of a pod to those that wait for it, in their order: not while they
+// are being judged, when it would go to whoever comes next and not to whoever is first.
 func (l *Loop) vacate(uid types.UID) {
+	l.judging.Lock()
 	l.admitted.Remove(uid)
+	l.judging.Unlock()
 	select {
 	case l.vacated <- struct{}{}:
 	default:

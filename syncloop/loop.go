@@ -153,6 +153,8 @@ type Loop struct {
 	workers map[types.UID]*worker
 
 	group sync.WaitGroup
+	// judging is held while those that wait are judged, one after the other.
+	judging sync.Mutex
 	// vacated is signalled when an admitted pod no longer needs its room.
 	vacated chan struct{}
 	// remoteKnown is reached once the remote was listed whole, podsKnown once the API's pods
