@@ -27,7 +27,10 @@ const (
 	// same for another machine: there it takes a connection, and a helper that starts.
 	probeTimeout     = 3 * time.Second
 	probeAwayTimeout = 6 * time.Second
-	probeRetry       = 100 * time.Millisecond
+	// probeRemovalTimeout is how long a removal waits for a remote on this machine: nothing
+	// starts a removal again, as a Deployment does a node's process.
+	probeRemovalTimeout = 30 * time.Second
+	probeRetry          = 100 * time.Millisecond
 	// notReadyTimeout is how long a drain waits until the API shows that the node
 	// is not ready.
 	notReadyTimeout = 2 * time.Second
@@ -68,7 +71,11 @@ func (n *node) run(ctx context.Context) error {
 	if n.backend.Run != nil {
 		g.Go(func() error { return n.backend.RunFreely(parts) })
 	}
-	facts, err := probe(parts, n.backend, n.away)
+	timeout := probeTimeout
+	if n.away {
+		timeout = probeAwayTimeout
+	}
+	facts, err := probe(parts, n.backend, n.away, timeout)
 	if err != nil {
 		if parts.Err() == nil {
 			g.Go(func() error { return err })
@@ -96,11 +103,8 @@ func (n *node) run(ctx context.Context) error {
 // that is away may just not be reached for now: then the node is there, with a
 // condition that says so, and goes on when the remote is there too. It returns the answer,
 // nil if there is none yet.
-func probe(ctx context.Context, b backend.Backend, away bool) (*backend.NodeFacts, error) {
-	logger, timeout := log.G(ctx), probeTimeout
-	if away {
-		timeout = probeAwayTimeout
-	}
+func probe(ctx context.Context, b backend.Backend, away bool, timeout time.Duration) (*backend.NodeFacts, error) {
+	logger := log.G(ctx)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {

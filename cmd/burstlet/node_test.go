@@ -40,13 +40,17 @@ func TestProbe(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				timeout := probeTimeout
+				if tt.away {
+					timeout = probeAwayTimeout
+				}
 				began := time.Now()
 				facts, err := probe(t.Context(), backend.Backend{Name: "cri", Node: describer(func() error {
 					if tt.heals > 0 && time.Since(began) >= tt.heals {
 						return nil
 					}
 					return tt.err
-				})}, tt.away)
+				})}, tt.away, timeout)
 				if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 					t.Errorf("got %v, want %v", err, tt.want)
 				}
@@ -65,13 +69,30 @@ func TestProbe(t *testing.T) {
 // end.
 func TestProbeOfASlowHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if _, err := probe(t.Context(), backend.Backend{Name: "cri", Node: slow{}}, true); err != nil {
+		if _, err := probe(t.Context(), backend.Backend{Name: "cri", Node: slow{}}, true, probeAwayTimeout); err != nil {
 			t.Errorf("got %v", err)
 		}
-		if _, err := probe(t.Context(), backend.Backend{Name: "cri", Node: slow{}}, false); !errors.Is(
-			err, context.DeadlineExceeded,
-		) {
+		_, err := probe(t.Context(), backend.Backend{Name: "cri", Node: slow{}}, false, probeTimeout)
+		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a runtime of this machine: got %v", err)
+		}
+	})
+}
+
+// TestRemovalOfASlowRemote: nothing starts a removal again that gave up, so it waits longer than a
+// start does.
+func TestRemovalOfASlowRemote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		denied := backend.Errorf(backend.ErrDenied, "the answer")
+		e := &ender{podEngine: &podEngine{backend: backend.Backend{Name: "sim", Node: describer(func() error {
+			if time.Since(began) < 20*time.Second {
+				return backend.Errorf(backend.ErrUnavailable, "busy")
+			}
+			return denied
+		})}}}
+		if err := e.run(t.Context(), nil); !errors.Is(err, denied) {
+			t.Errorf("after %s: %v; want what the remote answered after 20 s", time.Since(began), err)
 		}
 	})
 }

@@ -118,7 +118,7 @@ func withRemote(ctx context.Context, b backend.Backend, away bool, do holding) e
 	g.Go(func() error {
 		defer stop()
 		remote := b
-		if _, err := probe(parts, b, away); err != nil {
+		if _, err := probe(parts, b, away, probeAwayTimeout); err != nil {
 			remote = backend.Backend{}
 		}
 		return do(parts, remote)
@@ -208,7 +208,11 @@ func (e *ender) run(ctx context.Context, do holding) error {
 	if e.backend.Run != nil {
 		g.Go(func() error { return e.backend.RunFreely(parts) })
 	}
-	if _, err := probe(parts, e.backend, backends.Away(e.cfg.Backend)); err != nil {
+	away, timeout := backends.Away(e.cfg.Backend), probeRemovalTimeout
+	if away {
+		timeout = probeAwayTimeout // then it goes on without it
+	}
+	if _, err := probe(parts, e.backend, away, timeout); err != nil {
 		stop()
 		return errors.Join(err, g.Wait())
 	}
