@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // programEnv names the environment variable that holds the path of a built burstlet,
@@ -239,8 +240,11 @@ func (s suite) argv(bound time.Duration, events string) []string {
 	if s.testsAtOnce > 0 {
 		argv = append(argv, fmt.Sprintf("-parallel=%d", s.testsAtOnce))
 	}
-	if s.fresh || s.world {
+	if s.fresh || s.world && !s.kept {
 		argv = append(argv, "-count=1")
+	}
+	if s.skip != "" {
+		argv = append(argv, "-skip="+s.skip)
 	}
 	return argv
 }
@@ -248,6 +252,13 @@ func (s suite) argv(bound time.Duration, events string) []string {
 // environment is that of the suite's tests, with a burstlet for those that run one.
 func (s suite) environment(ctx context.Context, dir string) ([]string, error) {
 	env := append(os.Environ(), lane.Env+"="+s.lane)
+	if s.kept {
+		state, err := machine()
+		if err != nil {
+			return nil, err
+		}
+		env = append(env, need.MachineEnv+"="+state)
+	}
 	if s.race {
 		env = append(env, "CGO_ENABLED=1") // the race detector needs it
 	}

@@ -31,8 +31,14 @@ type suite struct {
 	// this tree, or let programs read it, and go knows nothing of that.
 	fresh bool
 	// world says that its tests depend on containers, clusters or clocks: one that
-	// fails may have failed by chance. They are always fresh.
+	// fails may have failed by chance. They are fresh, unless kept.
 	world bool
+	// kept takes results from go's cache though the tests are of the world: they run no
+	// program of this tree but those that they embed, and what they run besides is what is
+	// installed, which they have told go of ([need.Machine]).
+	kept bool
+	// skip is a regular expression for tests that an earlier lane has run, just the same.
+	skip string
 	// clusters says that some of its tests, those whose names begin with TestReal, run a
 	// cluster: they are of the world, and the others are not.
 	clusters bool
@@ -58,6 +64,9 @@ var (
 			`parts/(burstletimage|controlplane|debianhost|kubelet|remotehost)|` +
 			`fakeaws/(ecsprocess|ecsrun)|cmd/(debianhost|demo|ecs|remotehost))`,
 	)
+	// parts are those of them that run no burstlet, and nothing that is built of this tree
+	// while they run.
+	parts = regexp.MustCompile(`^test/(parts/(controlplane|debianhost|kubelet|remotehost)|fakeaws/ecsrun$)`)
 	// made are packages whose tests build images, and render the chart.
 	made = regexp.MustCompile(`^(tools/image|test/suite/chart|test/parts/binaries|test/cmd/lanes)$`)
 	// contract holds backend/cri, most of whose time goes into the contract on real
@@ -85,10 +94,14 @@ func suitesOf(name string, all []string) ([]suite, error) {
 				name: "units", lane: "test", bound: 25 * time.Minute, clusters: true,
 				packages: longestFirst(pick(every, worlds, contract, made)), packagesAtOnce: 4, testsAtOnce: 6,
 			},
+			// One beside the other: both wait for containers, and take a core each.
 			{
-				// One beside the other: both wait for containers, and take a core each.
-				name: "over SSH", lane: "test", bound: 20 * time.Minute, world: true, program: true,
-				packages: append(is("test/suite/e2e"), is("backend/cri")...), packagesAtOnce: 2,
+				name: "pods over SSH", lane: "test", bound: 20 * time.Minute, world: true, program: true,
+				packages: is("test/suite/e2e"),
+			},
+			{
+				name: "contract over SSH", lane: "test", bound: 20 * time.Minute, world: true, kept: true,
+				packages: is("backend/cri"), beside: true,
 			},
 		}, nil
 	case "gate":
@@ -100,12 +113,16 @@ func suitesOf(name string, all []string) ([]suite, error) {
 			},
 			{name: "image and chart", lane: "gate", bound: 10 * time.Minute, packages: pick(made), fresh: true},
 			{
-				name: "containers over SSH, -race", lane: "gate", bound: 15 * time.Minute, packages: is("backend/cri"), race: true,
-				world: true, beside: true,
+				name: "contract over SSH, -race", lane: "gate", bound: 15 * time.Minute, packages: is("backend/cri"), race: true,
+				world: true, kept: true, beside: true,
 			},
 			{
 				name: "worlds", lane: "gate", bound: 25 * time.Minute, world: true, program: true,
-				packages: longestFirst(pick(worlds, regexp.MustCompile(`^test/suite/e2e$`))), packagesAtOnce: 3, testsAtOnce: 6,
+				packages: longestFirst(pick(worlds, regexp.MustCompile(`^test/suite/e2e$`), parts)), packagesAtOnce: 3, testsAtOnce: 6,
+			},
+			{
+				name: "parts", lane: "gate", bound: 25 * time.Minute, world: true, kept: true,
+				packages: pick(parts), packagesAtOnce: 1, testsAtOnce: 6, beside: true,
 			},
 			{
 				name: "engine and backends, -race", lane: "gate", bound: 25 * time.Minute, race: true, clusters: true,
@@ -115,6 +132,7 @@ func suitesOf(name string, all []string) ([]suite, error) {
 			{
 				// Seven minutes, three times as long on the slowest machine that was seen.
 				name: "e2e", lane: "gate", bound: 40 * time.Minute, packages: is("test/suite/e2e"), world: true, program: true,
+				skip: "^(TestHost|TestRights)$",
 			},
 		}, nil
 	case "all":

@@ -11,6 +11,15 @@ import (
 // a test instead of skipping it. "make test" sets it where the parts can be had.
 const RequireEnv = "BURSTLET_REQUIRE_REAL"
 
+// MachineEnv names the environment variable that tells one state of a machine (its packages,
+// its kernel) from another. test/cmd/lanes sets it.
+const MachineEnv = "BURSTLET_MACHINE"
+
+// Machine says that a test depends on what is installed. Go's test cache keeps a result for
+// the value of each variable that the test read: with other packages or another kernel the
+// test runs again.
+func Machine() { _ = os.Getenv(MachineEnv) }
+
 // Required says that missing parts fail tests.
 func Required() bool { return os.Getenv(RequireEnv) == "1" }
 

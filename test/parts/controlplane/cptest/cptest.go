@@ -105,6 +105,7 @@ func stop(cp *controlplane.ControlPlane) error {
 // failed otherwise.
 func check(t testing.TB, err error) {
 	t.Helper()
+	need.Machine()
 	switch {
 	case err == nil:
 	case errors.Is(err, binaries.ErrNotBuilt):

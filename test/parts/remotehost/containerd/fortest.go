@@ -13,6 +13,7 @@ import (
 // because packages are missing or this is not root.
 func Need(t testing.TB, host string, missing []string) {
 	t.Helper()
+	need.Machine()
 	switch {
 	case len(missing) > 0:
 		need.Missing(t, "no %s: %s not installed: run make test", host, strings.Join(missing, ", "))

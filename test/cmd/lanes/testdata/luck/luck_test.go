@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // TestOnce fails the first time, which a file remembers. Its row needs the one before
@@ -87,5 +89,25 @@ func TestMeet(t *testing.T) {
 	}
 	if _, err := listener.Accept(); err != nil {
 		t.Errorf("nobody came: %v", err)
+	}
+}
+
+// TestCount adds a byte to a file, so that it is seen how often it ran. It depends on what is
+// installed.
+func TestCount(t *testing.T) {
+	path := os.Getenv("LUCK_COUNT")
+	if path == "" {
+		t.Skip("not told where to count")
+	}
+	need.Machine()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte{'x'}); err != nil {
+		t.Error(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
 	}
 }
