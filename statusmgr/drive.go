@@ -231,6 +231,11 @@ func (m *Manager) settle(e *entry, j job, out outcome, now time.Time) {
 		}
 		e.written, e.lastWrite = j.version, now
 	}
+	waits := false
+	if out.wrote && e.version == j.version && e.rewrites > 0 && !e.reclaimed && !out.heldBack {
+		// Somebody may have undone the write before its answer came, which Observe heard then.
+		waits = m.queue.putOff(e.uid, now.Add(rewriteDelay(e.rewrites)))
+	}
 	if out.heldBack {
 		m.queue.addAt(e.uid, now.Add(holdRecheck))
 	}
@@ -245,7 +250,7 @@ func (m *Manager) settle(e *entry, j job, out outcome, now time.Time) {
 	}
 	e.since = time.Time{}
 	e.share()
-	if !m.queue.busy[j.uid] {
+	if !m.queue.busy[j.uid] && !waits {
 		delete(m.dirty, e.uid)
 	}
 }

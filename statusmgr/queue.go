@@ -61,6 +61,21 @@ func (q *queue) retryAt(uid types.UID, at time.Time) {
 	q.addAt(uid, at)
 }
 
+// putOff is by uid's own writer: what was asked for meanwhile, or is due earlier, waits until
+// then. It returns whether anything waits.
+func (q *queue) putOff(uid types.UID, until time.Time) bool {
+	at, due := q.due[uid]
+	if !q.busy[uid] && !due {
+		return false
+	}
+	q.busy[uid] = false
+	if !due || at.Before(until) {
+		delete(q.due, uid)
+		q.addAt(uid, until)
+	}
+	return true
+}
+
 // take hands out the next ready UID and marks it busy. Without one it says how
 // long until the next is due; zero means that none is.
 func (q *queue) take(now time.Time) (uid types.UID, ok bool, wait time.Duration) {

@@ -313,6 +313,30 @@ func TestSomebodyWhoDisagreesDoesNotMakeAHotLoop(t *testing.T) {
 	})
 }
 
+// The watch may tell that a write was undone before that write's own answer has come.
+func TestSomebodyWhoDisagreesBeforeTheAnswerDoesNotMakeAHotLoop(t *testing.T) {
+	bubble(t, func(h *harness) {
+		const many = 100 // ends what would go on for ever
+		h.api.after = func(c call) error {
+			if c.verb == "patch" && h.api.count("patch") < many {
+				h.Observe(h.api.update("p", func(p *corev1.Pod) {
+					findCondition(p.Status.Conditions, corev1.PodReady).Status = corev1.ConditionFalse
+				}))
+			}
+			return nil
+		}
+		h.SetStatus(h.api.put(testPod("p", "u1")), running())
+		h.pass(time.Minute)
+		if n := h.api.count("patch"); n < 5 || n > 15 {
+			t.Errorf("%d writes in a minute of disagreement, want about 9", n)
+		}
+		h.pass(5 * time.Minute)
+		if n := h.api.count("patch"); n > 45 {
+			t.Errorf("%d writes in six minutes, want about 39", n)
+		}
+	})
+}
+
 // A quarrel that is over slows nothing down.
 func TestRewritesAreFastAgainAfterACalm(t *testing.T) {
 	bubble(t, func(h *harness) {
