@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,6 +34,17 @@ backend: {type: sim, sim: {socket: "%%%%SOCKET%%%%"}}
 	s.podReady(pod.Name)
 	first.end()
 
+	node, err := s.admin.CoreV1().Nodes().Get(t.Context(), "rebuilt", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Times of objects have whole seconds: a Service of the same second is not known to be newer.
+	wait.For(t, patience, "the second of the Node is over", func() error {
+		if time.Now().Before(node.CreationTimestamp.Add(time.Second)) {
+			return errNotYet
+		}
+		return nil
+	})
 	services := s.admin.CoreV1().Services(metav1.NamespaceDefault)
 	old, err := services.Get(t.Context(), "kubernetes", metav1.GetOptions{})
 	if err != nil {
