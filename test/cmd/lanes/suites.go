@@ -90,11 +90,7 @@ func suitesOf(name string, all []string) ([]suite, error) {
 		return []suite{lint}, nil
 	case "test":
 		return []suite{
-			{
-				name: "units", lane: "test", bound: 25 * time.Minute, clusters: true,
-				packages: longestFirst(pick(every, worlds, contract, made)), packagesAtOnce: 4, testsAtOnce: 6,
-			},
-			// One beside the other: both wait for containers, and take a core each.
+			// All beside each other: the first two wait for containers, and the units compute.
 			{
 				name: "pods over SSH", lane: "test", bound: 20 * time.Minute, world: true, program: true,
 				packages: is("test/suite/e2e"),
@@ -102,6 +98,11 @@ func suitesOf(name string, all []string) ([]suite, error) {
 			{
 				name: "contract over SSH", lane: "test", bound: 20 * time.Minute, world: true, kept: true,
 				packages: is("backend/cri"), beside: true,
+			},
+			{
+				name: "units", lane: "test", bound: 25 * time.Minute, clusters: true,
+				packages: longestFirst(pick(every, worlds, contract, made)), packagesAtOnce: 4, testsAtOnce: 6,
+				beside: true, yields: true,
 			},
 		}, nil
 	case "gate":
