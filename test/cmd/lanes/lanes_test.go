@@ -30,11 +30,7 @@ func atRoot(t *testing.T) {
 // once, and say so when one is in no suite.
 func TestEveryPackageHasItsSuite(t *testing.T) {
 	atRoot(t)
-	out, err := exec.Command("go", "list", "./...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	packages := strings.Fields(string(out))
+	packages := packagesOf(t, "./...")
 	for _, name := range []string{"gate", "all"} {
 		suites, err := suitesOf(name, packages)
 		if err != nil {
