@@ -74,7 +74,8 @@ type Config struct {
 	// Holder is this process and the election by which it leads the node; without a Process
 	// neither Node nor lease say who has them. Since is filled in.
 	Holder Holder
-	// YieldToOther ends Run where another process has the node, and had it before.
+	// YieldToOther ends Run where another process has the node, and had it before or does not
+	// end for others itself.
 	YieldToOther bool
 	// StartTimeout is how long Run tries to reach the API server before it
 	// gives up at its start; 20 s when zero.

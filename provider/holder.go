@@ -33,6 +33,9 @@ type Holder struct {
 	Election string `json:"election,omitempty"`
 	// Since is when it took the node.
 	Since time.Time `json:"since"`
+	// Stays is true where it does not end for another process (node.onOtherProcess is report). One
+	// that does not say so, as before this field, may end.
+	Stays bool `json:"stays,omitempty"`
 }
 
 // holderOf reads an annotation. Nil: who wrote the object does not say who it is.
@@ -57,9 +60,10 @@ func (h *Holder) String() string {
 }
 
 // yieldsTo is true where of two processes that have the node h is the one to leave it: the
-// younger one, so that both agree. To who does not say it yields.
+// younger one, so that both agree. To one that stays, or does not say who it is, it yields at any
+// age, since else both would go on.
 func (h *Holder) yieldsTo(other *Holder) bool {
-	return other == nil || cmp.Or(other.Since.Compare(h.Since), cmp.Compare(other.Process, h.Process)) < 0
+	return other == nil || other.Stays || cmp.Or(other.Since.Compare(h.Since), cmp.Compare(other.Process, h.Process)) < 0
 }
 
 // succeeds is true where both lead by one election: then other has ended, or cannot change

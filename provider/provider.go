@@ -85,7 +85,9 @@ func New(cfg Config) (*Node, error) {
 		leaves:  make(chan error, 1),
 		own:     newNodeInformer(cfg.Client, cfg.NodeName),
 	}
-	if n.watch, err = newWatcher(cfg.Holder, m.foreign, n.otherProcess); err != nil {
+	own := cfg.Holder
+	own.Stays = !cfg.YieldToOther
+	if n.watch, err = newWatcher(own, m.foreign, n.otherProcess); err != nil {
 		return nil, err
 	}
 	n.watch.back = n.wentBack

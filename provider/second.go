@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/containerd/log"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/backend/pause"
@@ -54,30 +56,37 @@ func heldError(node string, other *Holder) error {
 // written. Where the last holder led by our election, or there is no lease, nobody does.
 func (n *Node) free(ctx context.Context) error {
 	leases := n.cfg.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	read := func() (time.Time, *Holder, error) {
+	read := func() (*coordinationv1.Lease, error) {
 		callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		lease, err := leases.Get(callCtx, n.cfg.NodeName, metav1.GetOptions{})
-		if err != nil {
-			return time.Time{}, nil, err
+		return leases.Get(callCtx, n.cfg.NodeName, metav1.GetOptions{})
+	}
+	started := time.Now()
+	var first *coordinationv1.Lease // as it was at firstAt
+	var firstAt time.Time
+	for {
+		lease, err := read()
+		switch {
+		case refused(err), apierrors.IsNotFound(err) && first == nil:
+			return nil // registration makes the same calls, and reports an error
+		case err != nil:
+			if since := time.Since(started); since >= n.cfg.StartTimeout && since >= otherRenews {
+				return explain(n.cfg.Server, n.cfg.NodeName, "read the lease of node "+n.cfg.NodeName, err)
+			}
+		case first == nil:
+			if n.watch.own.succeeds(holderOf(lease.Annotations)) {
+				return nil
+			}
+			first, firstAt = lease, time.Now()
+		case !renewal(lease).Equal(renewal(first)):
+			other := holderOf(lease.Annotations)
+			n.sayHeld(ctx, other)
+			return heldError(n.cfg.NodeName, other)
+		case time.Since(firstAt) >= otherRenews:
+			return nil
 		}
-		return renewal(lease), holderOf(lease.Annotations), nil
-	}
-	// Errors are registration's to report: it makes the same calls next.
-	first, other, err := read()
-	if err != nil || n.watch.own.succeeds(other) {
-		return nil //nolint:nilerr // as said
-	}
-	for began := time.Now(); time.Since(began) < otherRenews; {
 		if pause.For(ctx, otherPoll) != nil {
 			return nil //nolint:nilerr // the node is to end
 		}
-		now, other, err := read()
-		if err != nil || now.Equal(first) {
-			continue
-		}
-		n.sayHeld(ctx, other)
-		return heldError(n.cfg.NodeName, other)
 	}
-	return nil
 }

@@ -382,6 +382,63 @@ func TestTheYoungerProcessYields(t *testing.T) {
 	}
 }
 
+// One that stops for others ends although it is the older one, where the younger one does not: a process
+// that had lost its lease for a while takes the node back, and finds that another has it.
+func TestAProcessYieldsToOneThatStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stays := newRival(t, nil, Holder{Process: "a", Election: "one/burstlet-n1"}, false)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var group sync.WaitGroup
+		term, lose := context.WithCancel(ctx)
+		stays.start(term, &group)
+		stays.settle(25 * time.Second)
+		lose()
+		group.Wait()
+		yields := newRival(t, stays.client, Holder{Process: "b", Election: "two/burstlet-n1"}, true)
+		yields.start(ctx, &group)
+		yields.settle(30 * time.Second)
+		yields.heldBy("b")
+		back := newRival(t, stays.client, Holder{Process: "a", Election: "one/burstlet-n1"}, false)
+		back.start(ctx, &group)
+		back.settle(time.Minute)
+		yields.endedForOther(true)
+		back.endedForOther(false)
+		stop()
+		group.Wait()
+	})
+}
+
+// What another process does is not known before the lease could be read.
+func TestAStartTriesUntilTheLeaseIsRead(t *testing.T) {
+	const seen = "is renewed by process b"
+	for failures, wantErr := range map[int]string{1: seen, 5: seen, 1000: "read the lease"} {
+		synctest.Test(t, func(t *testing.T) {
+			first := newRival(t, nil, Holder{Process: "b"}, true)
+			ctx, stop := context.WithCancel(t.Context())
+			var group sync.WaitGroup
+			first.start(ctx, &group)
+			first.settle(25 * time.Second)
+			second := newRival(t, first.client, Holder{Process: "a", Election: "two/burstlet-n1"}, true)
+			first.client.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+				failures--
+				return failures >= 0, nil, apierrors.NewServerTimeout(coordinationv1.Resource("leases"), "get", 1)
+			})
+			written := len(writes(first.client, "nodes"))
+			began := time.Now()
+			err := second.node.Run(ctx)
+			if err == nil || !strings.Contains(err.Error(), wantErr) || len(writes(first.client, "nodes")) != written {
+				t.Errorf("%v, %d writes; want %q", err, len(writes(first.client, "nodes"))-written, wantErr)
+			}
+			if took := time.Since(began); took > defaultStartTimeout+otherRenews {
+				t.Errorf("ended after %v", took)
+			}
+			stop()
+			group.Wait()
+		})
+	}
+}
+
 func TestForeignRenewals(t *testing.T) {
 	lease := func(at time.Time, holder string) *coordinationv1.Lease {
 		l := newLease("n1", at)

@@ -145,8 +145,9 @@ type Node struct {
 	Capacity Capacity `json:"capacity"`
 	// OnOtherProcess says what happens when another process that is not in this one's
 	// leader election renews the node's lease too: "report" it, as an Event on the Node,
-	// in the log and in a metric, or "stop": then the younger of the two ends, and does
-	// not start again while the other lives. Default report.
+	// in the log and in a metric, or "stop": then this process ends if it is the younger of
+	// the two or if the other one only reports, and does not start again while the other
+	// lives. Default report.
 	OnOtherProcess string `json:"onOtherProcess"`
 	// InternalIP is the address at which the API server reaches this process.
 	// Empty: the one from which this machine reaches the API server.
