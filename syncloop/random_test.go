@@ -49,7 +49,7 @@ func seedsToRun() int64 {
 		return *seeds
 	}
 	if lane.Raced { // make test plays 200 without the race detector
-		return lane.Pick[int64](60, 60, 1000)
+		return lane.Pick[int64](30, 30, 1000)
 	}
 	return lane.Pick[int64](200, 200, 1000)
 }

@@ -306,7 +306,7 @@ func TestLeaseIsDeletedUnderManyNodes(t *testing.T) {
 // which fail and start again by themselves: no node ever has two that may write to the API, and when
 // all is well one process leads all of them.
 func TestRandomOutagesOfManyNodes(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range seeds(20) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &server{}
 			remotes := []*remote{{}, nil, {}}

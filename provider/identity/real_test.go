@@ -36,6 +36,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/test/kit/background"
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
@@ -257,7 +258,8 @@ func TestRealCertificatesThatLiveAMinuteRotateWithNoFailedRequest(t *testing.T) 
 
 	var asClient, asServer seen
 	work := newCalls(t)
-	work.keep("ask who the node is", 20*time.Millisecond, func(ctx context.Context) error {
+	often := lane.Pick[time.Duration](60, 60, 20) * time.Millisecond
+	work.keep("ask who the node is", often, func(ctx context.Context) error {
 		review, err := client.AuthenticationV1().SelfSubjectReviews().Create(
 			ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{},
 		)
@@ -272,7 +274,7 @@ func TestRealCertificatesThatLiveAMinuteRotateWithNoFailedRequest(t *testing.T) 
 		asClient.add(strings.Join(id, ""), c.current().Leaf.NotAfter)
 		return nil
 	})
-	work.keep("renew the lease", 50*time.Millisecond, func(ctx context.Context) error {
+	work.keep("renew the lease", 2*often, func(ctx context.Context) error {
 		now := metav1.NowMicro()
 		lease.Spec.RenewTime = &now
 		fresh, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Update(ctx, lease, metav1.UpdateOptions{})
@@ -281,14 +283,14 @@ func TestRealCertificatesThatLiveAMinuteRotateWithNoFailedRequest(t *testing.T) 
 		}
 		return err
 	})
-	work.keep("list pods", 30*time.Millisecond, func(ctx context.Context) error {
+	work.keep("list pods", often, func(ctx context.Context) error {
 		_, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 		return err
 	})
 	address := serveTLS(t, s)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(must(os.ReadFile(cp.CAFile()))(t))
-	work.keep("connect to the node", 20*time.Millisecond, func(ctx context.Context) error {
+	work.keep("connect to the node", often, func(ctx context.Context) error {
 		dialer := tls.Dialer{Config: &tls.Config{RootCAs: roots}}
 		conn, err := dialer.DialContext(ctx, "tcp", address)
 		if err != nil {

@@ -54,9 +54,9 @@ type suite struct {
 }
 
 var (
-	// engine are the packages in which the race detector can find something. Those of
-	// the tests themselves wait for real parts, and are clients that poll.
-	// cmd/burstlet/config has no goroutines.
+	// engine are the packages in which the race detector can find something, but for those of
+	// them that are sequential. Those of the tests themselves wait for real parts, and are
+	// clients that poll. cmd/burstlet/config has no goroutines.
 	engine = regexp.MustCompile(`^(syncloop|statusmgr|provider|backend)(/|$)|^cmd/[^/]+(/(backends|doctor|explain))?$`)
 	// worlds are packages whose tests start clusters or hosts of containers.
 	worlds = regexp.MustCompile(
@@ -106,16 +106,22 @@ func suitesOf(name string, all []string) ([]suite, error) {
 			},
 		}, nil
 	case "gate":
+		plain, err := sequential(pick(engine, contract))
+		if err != nil {
+			return nil, err
+		}
+		raced := slices.DeleteFunc(pick(engine, contract), func(path string) bool { return slices.Contains(plain, path) })
 		return []suite{
 			lint,
-			{
-				name: "units", lane: "gate", bound: 20 * time.Minute, clusters: true,
-				packages: pick(every, worlds, engine, made), packagesAtOnce: 4, testsAtOnce: 6,
-			},
 			{name: "image and chart", lane: "gate", bound: 10 * time.Minute, packages: pick(made), fresh: true},
 			{
 				name: "contract over SSH, -race", lane: "gate", bound: 15 * time.Minute, packages: is("backend/cri"), race: true,
 				world: true, kept: true, beside: true,
+			},
+			{
+				name: "units", lane: "gate", bound: 20 * time.Minute, clusters: true,
+				packages: append(pick(every, worlds, engine, made), plain...), packagesAtOnce: 4, testsAtOnce: 6,
+				beside: true, yields: true,
 			},
 			{
 				name: "worlds", lane: "gate", bound: 25 * time.Minute, world: true, program: true,
@@ -127,7 +133,7 @@ func suitesOf(name string, all []string) ([]suite, error) {
 			},
 			{
 				name: "engine and backends, -race", lane: "gate", bound: 25 * time.Minute, race: true, clusters: true,
-				packages: longestFirst(pick(engine, contract)), packagesAtOnce: 4, testsAtOnce: 6,
+				packages: longestFirst(raced), packagesAtOnce: 4, testsAtOnce: 6,
 				beside: true, yields: true,
 			},
 			{
