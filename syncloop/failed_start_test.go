@@ -48,6 +48,7 @@ func alone(t *testing.T, change func(*backend.Backend), f func(t *testing.T, a *
 // the phase with the state's reason.
 func (a *api) watch(name string, d time.Duration) (seen []string) {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		synctest.Wait() // not what is there for no time
 		pod := a.get(name)
 		if len(pod.Status.ContainerStatuses) == 0 {
 			continue

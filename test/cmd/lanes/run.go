@@ -266,6 +266,10 @@ func (s suite) environment(ctx context.Context, dir string) ([]string, error) {
 	}
 	if s.race {
 		env = append(env, "CGO_ENABLED=1") // the race detector needs it
+		if _, set := os.LookupEnv("GORACE"); !set {
+			// A process with the detector sleeps for a second before it ends, by default.
+			env = append(env, "GORACE=atexit_sleep_ms=50")
+		}
 	}
 	if !s.program {
 		return withGOGC(env), nil

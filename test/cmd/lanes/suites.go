@@ -174,7 +174,7 @@ func suitesOf(name string, all []string) ([]suite, error) {
 
 // longest are packages that take a minute or more, the longest first.
 var longest = []string{
-	"cmd/burstlet", "provider/identity", "syncloop",
+	"cmd/burstlet", "provider/identity", "syncloop", "backend/ecs",
 	"test/cmd/demo", "test/suite/install", "test/suite/conformance", "test/suite/monitoring",
 }
 
