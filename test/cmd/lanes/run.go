@@ -266,13 +266,11 @@ func (s suite) environment(ctx context.Context, dir string) ([]string, error) {
 	}
 	if s.race {
 		env = append(env, "CGO_ENABLED=1") // the race detector needs it
-		if _, set := os.LookupEnv("GORACE"); !set {
-			// A process with the detector sleeps for a second before it ends, by default.
-			env = append(env, "GORACE=atexit_sleep_ms=50")
-		}
+		// A process with the detector sleeps for a second before it ends, by default.
+		env = unlessSet(env, "GORACE", "atexit_sleep_ms=50")
 	}
 	if !s.program {
-		return withGOGC(env), nil
+		return unlessSet(env, "GOGC", fewerCollections), nil
 	}
 	program := filepath.Join(dir, "burstlet")
 	args, cgo := []string{"build", "-o"}, "CGO_ENABLED=0"
@@ -281,17 +279,17 @@ func (s suite) environment(ctx context.Context, dir string) ([]string, error) {
 		args, cgo = []string{"build", "-race", "-o"}, "CGO_ENABLED=1"
 	}
 	build := exec.CommandContext(ctx, "go", append(args, program, "./cmd/burstlet")...)
-	build.Env = withGOGC(append(os.Environ(), cgo))
+	build.Env = unlessSet(append(os.Environ(), cgo), "GOGC", fewerCollections)
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build burstlet: %w\n%s", err, out)
 	}
 	return append(env, programEnv+"="+program), nil
 }
 
-// withGOGC sets it, unless the user has.
-func withGOGC(env []string) []string {
-	if _, set := os.LookupEnv("GOGC"); set {
+// unlessSet returns env with that value, unless the user has set another.
+func unlessSet(env []string, name, value string) []string {
+	if _, set := os.LookupEnv(name); set {
 		return env
 	}
-	return append(env, "GOGC="+fewerCollections)
+	return append(env, name+"="+value)
 }
