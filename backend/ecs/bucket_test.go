@@ -235,6 +235,7 @@ func TestTheBucketsFilesInDeploy(t *testing.T) {
 
 // No quota holds up the shortest token in a bucket, nor any other change.
 func TestTheShortestTokenLivesOnInTheBucket(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	bucketed(t, func(t *testing.T, s *stub.Server) {
 		if late := shortestToken(t, s, bucketConfig(s)); late != 0 {
 			t.Errorf("the ConfigMap was not the newest at %d of 390 looks", late)

@@ -14,6 +14,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/kit/background"
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // ends reads as the engine does until all pods were seen to have ended, and returns when
@@ -68,6 +69,7 @@ type seenEnd struct {
 // The end of a container, with its code and its log whole, is seen within 2 s with an event
 // queue; without, or where the task may not write to it, once its log says how it ended.
 func TestEndsAreSeenSoonAndWhole(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	for name, tt := range map[string]struct {
 		pods          int
 		queue, denied bool

@@ -13,6 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // probedSpec is a pod that is ready some time after its container has started, and later
@@ -88,6 +89,7 @@ func percentile(t *testing.T, seen, at map[ktypes.UID]time.Time, p int) time.Dur
 // Readiness is seen within 2 s with an event queue, and without it, or without the right to
 // write to it, when ECS shows it.
 func TestReadinessIsSeenSoon(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	const pods, coming = 40, 25 * time.Second
 	for name, tt := range map[string]struct {
 		queue, denied bool

@@ -16,6 +16,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // storedFiles are what burstlet-agent of the only task finds, by volume and path.
@@ -199,6 +200,7 @@ func expiryOf(t *testing.T, token string) time.Time {
 // and whichever process renews it: Secrets Manager's quota of versions is kept. The pod's
 // secrets go with it.
 func TestTheShortestTokenLivesOn(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	rich(t, stub.Config{}, func(t *testing.T, s *stub.Server, _ backend.Backend) {
 		late := shortestToken(t, s, richConfig(s))
 		of := 0

@@ -8,6 +8,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // withTokens is a pod with tokens that live for so many seconds; 0 is the default.
@@ -103,6 +104,7 @@ func TestWhenASecretMayBeWritten(t *testing.T) {
 // Whatever the life of a pod's tokens, and however often its ConfigMaps change meanwhile,
 // no secret gets more versions in a day than Secrets Manager takes, and no token waits.
 func TestRenewalsStayWithinTheQuota(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	for life := int64(600); life <= 7200; life += 60 {
 		for _, change := range []time.Duration{0, time.Minute, 11 * time.Minute, time.Hour} {
 			pod := withTokens(life)

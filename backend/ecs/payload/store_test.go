@@ -18,6 +18,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/ecstest"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 	"github.com/burstlet/burstlet/backend/ecs/intask/podfiles"
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 func classOf(err error) string { return backend.Class(err) }
@@ -48,6 +49,7 @@ func storeOf(h *held, bucket string) *Store { return New(h, h, Place{Bucket: buc
 
 // What a task cannot be given is refused before anything is stored.
 func TestWhatIsTooLargeToStore(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	const own = podfiles.MaxParts * (podfiles.PartSize - 6) * 3 / 4
 	for name, tc := range map[string]struct {
 		spec backend.LaunchSpec
@@ -113,6 +115,7 @@ func withLogin(password string) backend.LaunchSpec {
 // Wherever storing ends half-way, the next try goes on under the same names, and Release
 // leaves nothing of the pod.
 func TestNothingIsLeftOfWhatWasStoredInPart(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	for _, bucket := range []string{"", "b"} {
 		spec := launching([]byte("shared"), noise(120_000))
 		whole := newHeld()

@@ -16,6 +16,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/ecstest"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 const group = "/burstlet/test"
@@ -152,6 +153,7 @@ var changed = map[string]struct {
 
 // Where one rule differs its row says so, and no other; a server that was told behaves so.
 func TestOneRuleThatDiffers(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	for name, tc := range changed {
 		t.Run(name, func(t *testing.T) {
 			got := probed(t, like(tc.change))

@@ -131,6 +131,11 @@ func (c *collector) any(pkg string, holds func(test string, s *testState) bool) 
 	})
 }
 
+// leaf says whether no subtest of the test failed. It looks through all tests, for those few that fail.
+func (c *collector) leaf(id testID) bool {
+	return !c.any(id.pkg, func(test string, t *testState) bool { return strings.HasPrefix(test, id.test+"/") && t.failed })
+}
+
 func (c *collector) results() results {
 	res := results{Races: c.races}
 	for _, id := range c.order {
@@ -144,20 +149,17 @@ func (c *collector) results() results {
 			}
 			continue
 		}
-		leaf := !c.any(
-			id.pkg, func(test string, t *testState) bool { return strings.HasPrefix(test, id.test+"/") && t.failed },
-		)
 		switch s.last {
 		case "pass":
 			res.Passed++
-			if s.failed && leaf {
+			if s.failed && c.leaf(id) {
 				res.Flaky = append(res.Flaky, failure{id.pkg, id.test, s.first})
 			}
 		case "skip":
 			res.Skipped++
 		default: // it failed, or never ended
 			res.Failed++
-			if leaf {
+			if c.leaf(id) {
 				res.Failures = append(res.Failures, failure{id.pkg, id.test, s.lastWords()})
 			}
 		}

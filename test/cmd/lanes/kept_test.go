@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestKept: tests of the world whose results are kept run once, and again when something else
@@ -94,6 +96,35 @@ func packagesOf(t *testing.T, args ...string) []string {
 		t.Fatal(err)
 	}
 	return strings.Fields(string(out))
+}
+
+// TestTheGateTakesUnitsFromTheCache: of the units that make test has run, the gate runs those
+// that ask for their lane, and no others.
+func TestTheGateTakesUnitsFromTheCache(t *testing.T) {
+	atRoot(t)
+	packages := packagesOf(t, "./...")
+	of := func(lane string) (suite, []string) {
+		suites, err := suitesOf(lane, packages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(suites, func(s suite) bool { return s.name == "units" })
+		if i < 0 {
+			t.Fatalf("lane %s has no units", lane)
+		}
+		s := suites[i]
+		return s, slices.DeleteFunc(s.argv(s.bound, "events"), func(arg string) bool { return strings.HasPrefix(arg, "--packages=") })
+	}
+	first, argv := of("test")
+	again, argvAgain := of("gate")
+	if diff := cmp.Diff(argv, argvAgain); diff != "" {
+		t.Errorf("go test is run with other arguments, and so takes no result of make test (-test +gate):\n%s", diff)
+	}
+	for _, path := range again.packages {
+		if !slices.Contains(first.packages, path) {
+			t.Errorf("%s is of the gate's units only: its results are in no cache", path)
+		}
+	}
 }
 
 // TestSkippedTestsAreRunBefore: what a suite leaves out stands in the faster lane, and whole: it

@@ -67,7 +67,7 @@ func From(t testing.TB, first Lane) {
 
 // RacedFrom is [From] for a test that looks for data races: without the race detector
 // it runs in every lane. It is for one whose calls another test, which has it in all of
-// them, makes too.
+// them, makes too, and for one that computes by itself.
 func RacedFrom(t testing.TB, first Lane) {
 	t.Helper()
 	if now := Current(); Raced && now < first {

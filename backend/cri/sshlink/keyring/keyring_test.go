@@ -19,6 +19,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/sshkeys"
 )
 
@@ -108,6 +109,7 @@ func TestAgentSigns(t *testing.T) {
 }
 
 func TestPassphrases(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	private, user := sshkeys.New(t, 'u')
 	block, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("hunter2"))
 	if err != nil {
