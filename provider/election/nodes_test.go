@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend/gate"
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // end ends nodes at once.
@@ -24,6 +25,7 @@ func end(nodes ...*contender) {
 // TestManyNodesOfOneLease: whatever the number of nodes, their process renews the Lease about
 // once in a period, and a process that stands by reads it as often.
 func TestManyNodesOfOneLease(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	synctest.Test(t, func(t *testing.T) {
 		const count = 100
 		s := &server{}

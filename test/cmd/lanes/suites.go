@@ -58,6 +58,8 @@ var (
 	// them that are sequential. Those of the tests themselves wait for real parts, and are
 	// clients that poll. cmd/burstlet/config has no goroutines.
 	engine = regexp.MustCompile(`^(syncloop|statusmgr|provider|backend)(/|$)|^cmd/[^/]+(/(backends|doctor|explain))?$`)
+	// backends are those of them whose tests need no cluster, and run beside the contract.
+	backends = regexp.MustCompile(`^backend(/|$)`)
 	// worlds are packages whose tests start clusters or hosts of containers.
 	worlds = regexp.MustCompile(
 		`^test/(suite/(differential|e2e|install|monitoring|conformance)|world/|` +
@@ -110,7 +112,10 @@ func suitesOf(name string, all []string) ([]suite, error) {
 		if err != nil {
 			return nil, err
 		}
-		raced := slices.DeleteFunc(pick(engine, contract), func(path string) bool { return slices.Contains(plain, path) })
+		raced := func(yes *regexp.Regexp, no ...*regexp.Regexp) []string {
+			found := pick(yes, append(no, contract)...)
+			return slices.DeleteFunc(found, func(path string) bool { return slices.Contains(plain, path) })
+		}
 		return []suite{
 			lint,
 			{name: "image and chart", lane: "gate", bound: 10 * time.Minute, packages: pick(made), fresh: true},
@@ -124,6 +129,11 @@ func suitesOf(name string, all []string) ([]suite, error) {
 				beside: true, yields: true,
 			},
 			{
+				name: "backends, -race", lane: "gate", bound: 20 * time.Minute, race: true, clusters: true,
+				packages: longestFirst(raced(backends)), packagesAtOnce: 4, testsAtOnce: 6,
+				beside: true, yields: true,
+			},
+			{
 				name: "worlds", lane: "gate", bound: 25 * time.Minute, world: true, program: true,
 				packages: longestFirst(pick(worlds, regexp.MustCompile(`^test/suite/e2e$`), parts)), packagesAtOnce: 3, testsAtOnce: 6,
 			},
@@ -132,8 +142,8 @@ func suitesOf(name string, all []string) ([]suite, error) {
 				packages: pick(parts), packagesAtOnce: 1, testsAtOnce: 6, beside: true,
 			},
 			{
-				name: "engine and backends, -race", lane: "gate", bound: 25 * time.Minute, race: true, clusters: true,
-				packages: longestFirst(raced), packagesAtOnce: 4, testsAtOnce: 6,
+				name: "engine, -race", lane: "gate", bound: 25 * time.Minute, race: true, clusters: true,
+				packages: longestFirst(raced(engine, backends)), packagesAtOnce: 4, testsAtOnce: 6,
 				beside: true, yields: true,
 			},
 			{
