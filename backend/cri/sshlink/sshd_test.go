@@ -46,6 +46,10 @@ while read -r line; do
 done
 `
 
+// helperOf packs scriptHelper for one test: each removes its directory at its end, and those of
+// tests that run in parallel would have the same one if they were the same program.
+func helperOf(t testing.TB) []byte { return pack(scriptHelper + "# " + t.Name() + "\n") }
+
 // sshd is a real one on loopback.
 type sshd struct {
 	address string
@@ -95,7 +99,7 @@ func startSSHD(t testing.TB, options ...string) (*sshd, Config) {
 	return s, Config{
 		User: me.Username, Address: s.address, KeyFiles: []string{filepath.Join(dir, "user")},
 		KnownHostsFile: filepath.Join(dir, "known_hosts"),
-		Helper:         func(string) ([]byte, error) { return pack(scriptHelper), nil },
+		Helper:         func(string) ([]byte, error) { return helperOf(t), nil },
 		NewClient:      newFakeClient(host.Facts{}),
 	}
 }
@@ -237,15 +241,17 @@ type realWorld struct {
 	cfg    Config
 	link   *Link
 	socket string
+	helper []byte
 }
 
 func TestRealSSHD(t *testing.T) {
 	t.Parallel()
 	w := &realWorld{}
+	w.helper = helperOf(t)
 	t.Cleanup(func() { // when link and sshd have ended
-		for deadline := time.Now().Add(3 * time.Minute); len(keptHelpers(t)) > 0; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(3 * time.Minute); len(keptHelpers(w.helper)) > 0; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("left on the host: %s", keptHelpers(t))
+				t.Fatalf("left on the host: %s", keptHelpers(w.helper))
 			}
 		}
 	})
@@ -308,7 +314,7 @@ func (w *realWorld) realHelper(t *testing.T) {
 	// The other helper may be on its way.
 	w.link.reader.want()
 	waitFor(t, w.link, func(error) bool { return w.link.reader.err() == nil })
-	if kept := keptHelpers(t); len(kept) != 1 {
+	if kept := keptHelpers(w.helper); len(kept) != 1 {
 		t.Errorf("on the host: %s, want one helper for all connections", kept)
 	}
 	if err := w.link.Host().Sweep(t.Context(), host.Sweep{}); err != nil {
@@ -362,10 +368,9 @@ func (w *realWorld) realWrongKey(t *testing.T) {
 	}
 }
 
-// keptHelpers are the directories of scriptHelper that later connections find.
-func keptHelpers(t *testing.T) (dirs []string) {
-	t.Helper()
-	name := packedHelper(pack(scriptHelper)).name
+// keptHelpers are the directories of the helper that later connections find.
+func keptHelpers(helper []byte) (dirs []string) {
+	name := packedHelper(helper).name
 	for _, place := range strings.Fields(places) {
 		if dir := filepath.Join(place, name); exists(dir) {
 			dirs = append(dirs, dir)
