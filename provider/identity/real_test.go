@@ -333,7 +333,9 @@ func serveTLS(t *testing.T, s *Serving) string {
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { listener.Close() })
 	conf := &tls.Config{
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.Certificate(), nil },
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return s.Certificate(hello.Context()), nil
+		},
 	}
 	go func() {
 		for {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/containerd/log"
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,6 +46,7 @@ type Serving struct {
 	cfg      ServingConfig
 	narrator *narrator
 	last     atomic.Pointer[tls.Certificate] // expired or not
+	first    chan struct{}                   // closed when there is a last
 	store    *store
 	manager  certificate.Manager
 }
@@ -60,12 +62,12 @@ func NewServing(ctx context.Context, cfg ServingConfig) (*Serving, error) {
 		cfg.SignerName = certificatesv1.KubeletServingSignerName
 	}
 	ctx = log.WithLogger(ctx, log.G(ctx).WithFields(log.Fields{"node": cfg.NodeName, "certificate": "serving"}))
-	s := &Serving{cfg: cfg, narrator: &narrator{entry: log.G(ctx)}}
+	s := &Serving{cfg: cfg, narrator: &narrator{entry: log.G(ctx)}, first: make(chan struct{})}
 	store, err := openStore(cfg.CertDirectory, servingFile, subject(cfg.NodeName).CommonName, s.narrator)
 	if err != nil {
 		return nil, err
 	}
-	store.updated = s.last.Store
+	store.updated = s.updated
 	s.store = store
 	failures, age := serverRenewErrors(), serverRotationAge()
 	if err := register(cfg.Registerer, failures, age, serverTTL(s.last.Load)); err != nil {
@@ -88,14 +90,31 @@ func NewServing(ctx context.Context, cfg ServingConfig) (*Serving, error) {
 		return nil, fmt.Errorf("manage the serving certificate: %w", err)
 	}
 	if cert := s.manager.Current(); cert != nil {
-		s.last.Store(cert)
+		s.updated(cert)
 	}
 	return s, nil
 }
 
-// Certificate returns the certificate to serve with; nil before the first was
-// issued, and when the last has expired.
-func (s *Serving) Certificate() *tls.Certificate { return s.manager.Current() }
+// updated takes another certificate. It is not called by two at once.
+func (s *Serving) updated(cert *tls.Certificate) {
+	if s.last.Swap(cert) == nil {
+		close(s.first)
+	}
+}
+
+// Certificate returns the certificate to serve with; nil when the last has expired. Before
+// the first was issued it waits for that, and is nil when the context ends.
+func (s *Serving) Certificate(ctx context.Context) *tls.Certificate {
+	select {
+	case <-s.first:
+	case <-ctx.Done():
+	}
+	cert := s.last.Load()
+	if cert == nil || time.Now().After(cert.Leaf.NotAfter) {
+		return nil
+	}
+	return cert
+}
 
 // Run requests and rotates the certificate until the context ends, and then
 // returns nil. It is called once.

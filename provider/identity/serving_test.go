@@ -1,6 +1,8 @@
 package identity
 
 import (
+	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -46,12 +48,19 @@ func serving(t *testing.T, api *requestAPI, change func(*ServingConfig)) (*Servi
 	return s, hook
 }
 
+// now is the certificate that there is, without a wait for one.
+func now(s *Serving) *tls.Certificate {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return s.Certificate(ctx)
+}
+
 // issued waits for a certificate that satisfies a condition.
 func issued(t *testing.T, s *Serving, ok func(*x509.Certificate) bool) *x509.Certificate {
 	t.Helper()
 	var leaf *x509.Certificate
 	wait.For(t, patience, "such a certificate", func() error {
-		cert := s.Certificate()
+		cert := now(s)
 		if cert == nil || ok != nil && !ok(cert.Leaf) {
 			return errors.New("there is none")
 		}
@@ -72,7 +81,7 @@ func TestServingCertificateIsRequestedForTheNodesAddresses(t *testing.T) {
 		c.Addresses = func() []corev1.NodeAddress { return *addresses.Load() }
 		c.CertDirectory, c.Registerer = dir, reg
 	})
-	if s.Certificate() != nil || s.template() != nil {
+	if now(s) != nil || s.template() != nil {
 		t.Error("a certificate from nowhere, or a request without an IP address")
 	}
 	addresses.Store(&[]corev1.NodeAddress{
@@ -84,8 +93,13 @@ func TestServingCertificateIsRequestedForTheNodesAddresses(t *testing.T) {
 	if got := asked(t, csr); got != want {
 		t.Errorf("requested %s", got)
 	}
+	waiting := make(chan *tls.Certificate, 1)
+	go func() { waiting <- s.Certificate(t.Context()) }()
 	api.decide(csr.Name, certificatesv1.CertificateApproved, time.Now().Add(time.Hour))
 	first := issued(t, s, nil)
+	if got := <-waiting; got == nil || got.Leaf.SerialNumber.Cmp(first.SerialNumber) != 0 {
+		t.Error("who waited for the first certificate did not get it")
+	}
 
 	addresses.Store(&[]corev1.NodeAddress{
 		{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "10.0.0.2"},
@@ -109,7 +123,7 @@ func TestServingCertificateIsRequestedForTheNodesAddresses(t *testing.T) {
 		NodeName: "n1", Client: fake.NewClientset(), CertDirectory: dir,
 		Addresses: func() []corev1.NodeAddress { return nil },
 	}))(t)
-	if got := again.Certificate(); got == nil || got.Leaf.SerialNumber.Cmp(second.SerialNumber) != 0 {
+	if got := now(again); got == nil || got.Leaf.SerialNumber.Cmp(second.SerialNumber) != 0 {
 		t.Error("another certificate after a restart")
 	}
 }

@@ -46,22 +46,38 @@ func newCertSource(cfg Config) certSource {
 	return &fileCert{certFile: cfg.CertFile, keyFile: cfg.KeyFile}
 }
 
+// firstCertificate is how long a handshake waits for a certificate that is not issued yet.
+// An API server gives the whole of it ten seconds.
+const firstCertificate = 8 * time.Second
+
 // errNoCertificate is what a handshake ends with while the cluster has not issued
 // a certificate.
 var errNoCertificate = errors.New("no serving certificate available for the kubelet")
 
 // givenCert is a certificate that is kept valid elsewhere. The server listens
-// without one, as a kubelet does: the node must be there for its certificate to
-// be approved.
+// without one, as a kubelet does: the node must be there, with its address, for its
+// certificate to be approved. Who calls meanwhile waits for it; when that was in vain once,
+// nobody else does.
 type givenCert struct {
-	certificate func() *tls.Certificate
+	// certificate waits for the first until the context ends, and is nil without one.
+	certificate func(context.Context) *tls.Certificate
 	missing     atomic.Bool
 }
 
 func (g *givenCert) get(ctx context.Context, _ time.Time) (*tls.Certificate, error) {
-	if cert := g.certificate(); cert != nil {
+	patience := firstCertificate
+	if g.missing.Load() {
+		patience = 0
+	}
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cert := g.certificate(waiting)
+	switch {
+	case cert != nil:
 		g.missing.Store(false)
 		return cert, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	}
 	if !g.missing.Swap(true) {
 		log.G(ctx).Warn("a client of the kubelet API was turned away: there is no serving certificate; " +

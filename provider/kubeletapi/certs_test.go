@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,21 +90,28 @@ func TestSelfSigned(t *testing.T) {
 	}
 }
 
-func noCertificate() *tls.Certificate { return nil }
+func noCertificate(context.Context) *tls.Certificate { return nil }
 
-func TestClientsAreTurnedAwayUntilTheClusterHasIssuedACertificate(t *testing.T) {
-	var current atomic.Pointer[tls.Certificate]
-	s := serve(t, &fakeEngine{}, &reviews{}, func(c *Config) { c.SelfSigned, c.Certificate = false, current.Load })
-	authority := newCA(t)
+// trusting dials a server by a name that an authority vouches for.
+func (s *served) trusting(authority *ca, name string) func() error {
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.cert)
-	dial := func() error {
-		conn, err := tls.Dial("tcp", s.server.listener.Addr().String(), &tls.Config{RootCAs: roots, ServerName: "n1"})
+	return func() error {
+		conn, err := tls.Dial("tcp", s.server.listener.Addr().String(), &tls.Config{RootCAs: roots, ServerName: name})
 		if err == nil {
 			conn.Close()
 		}
 		return err
 	}
+}
+
+func TestClientsAreTurnedAwayUntilTheClusterHasIssuedACertificate(t *testing.T) {
+	var current atomic.Pointer[tls.Certificate]
+	s := serve(t, &fakeEngine{}, &reviews{}, func(c *Config) {
+		c.SelfSigned, c.Certificate = false, func(context.Context) *tls.Certificate { return current.Load() }
+	})
+	authority := newCA(t)
+	dial := s.trusting(authority, "n1")
 	if err := dial(); err == nil {
 		t.Fatal("served without a certificate")
 	}
@@ -117,6 +125,69 @@ func TestClientsAreTurnedAwayUntilTheClusterHasIssuedACertificate(t *testing.T) 
 	current.Store(nil)
 	if err := dial(); err == nil {
 		t.Error("served with an expired certificate")
+	}
+}
+
+// A node's address stands in the API before its certificate can be approved: who calls in
+// between is answered a moment later, and not turned away.
+func TestClientsWaitForTheFirstCertificate(t *testing.T) {
+	asked, issued := make(chan struct{}), make(chan *tls.Certificate, 1)
+	s := serve(t, &fakeEngine{}, &reviews{}, func(c *Config) {
+		c.SelfSigned, c.Certificate = false, func(ctx context.Context) *tls.Certificate {
+			close(asked)
+			select {
+			case cert := <-issued:
+				return cert
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+	authority := newCA(t)
+	cert, _, _ := authority.issue(t, "n1", x509.ExtKeyUsageServerAuth)
+	answered := make(chan error, 1)
+	go func() { answered <- s.trusting(authority, "n1")() }()
+	<-asked
+	issued <- &cert
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
+// A certificate that nobody approves is waited for once: each client after that is told at
+// once, until there was one again.
+func TestNoClientWaitsAgainForACertificateThatDoesNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var have *tls.Certificate
+		g := &givenCert{certificate: func(ctx context.Context) *tls.Certificate {
+			if have == nil {
+				<-ctx.Done()
+			}
+			return have
+		}}
+		for i, step := range []struct {
+			cert *tls.Certificate
+			wait time.Duration
+		}{
+			{nil, firstCertificate}, {nil, 0}, {nil, 0}, {&tls.Certificate{}, 0}, {nil, firstCertificate}, {nil, 0},
+		} {
+			have = step.cert
+			started := time.Now()
+			got, err := g.get(t.Context(), started)
+			if waited := time.Since(started); waited != step.wait || got != have || (err == nil) != (have != nil) {
+				t.Errorf("client %d waited %v, want %v: got %v, %v", i, waited, step.wait, got, err)
+			}
+		}
+	})
+}
+
+// The end of the server is no reason to tell later clients that nobody approves.
+func TestAHandshakeEndsWithTheServer(t *testing.T) {
+	g := &givenCert{certificate: func(ctx context.Context) *tls.Certificate { <-ctx.Done(); return nil }}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := g.get(ctx, time.Now()); !errors.Is(err, context.Canceled) || g.missing.Load() {
+		t.Errorf("got %v, missing %v", err, g.missing.Load())
 	}
 }
 

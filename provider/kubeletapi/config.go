@@ -70,9 +70,9 @@ type Options struct {
 	// addresses, which the API server then must not verify.
 	SelfSigned bool
 	// Certificate returns the serving certificate of the moment, from whoever
-	// keeps it valid; nil: there is none yet, and clients are turned away. It is
-	// called for each connection.
-	Certificate func() *tls.Certificate
+	// keeps it valid. Before there is one it waits, until the context ends: then it
+	// returns nil, and the client is turned away. It is called for each connection.
+	Certificate func(context.Context) *tls.Certificate
 	// ClientCAFile holds the CAs of client certificates in PEM, read again when
 	// it changes. Empty: the cluster's own, from ConfigMap
 	// kube-system/extension-apiserver-authentication.
