@@ -139,7 +139,7 @@ func (n *sessionNode) launch(name string, argv ...string) backend.ContainerRef {
 func TestTenMegabytesPassBothWaysUnchanged(t *testing.T) {
 	n := newSessionNode(t, stub.Config{Sessions: stub.SessionConfig{Fast: true}}, nil)
 	size := 10 << 20
-	if lane.Raced && lane.Current() < lane.All {
+	if lane.Thinned() {
 		size = 1 << 20
 	}
 	sent := make([]byte, size)

@@ -240,7 +240,7 @@ func TestRandomOutages(t *testing.T) {
 
 // seeds is how many of n seeds are played: with the race detector a third, but for the lane of everything.
 func seeds(n uint64) uint64 {
-	if lane.Raced && lane.Current() < lane.All {
+	if lane.Thinned() {
 		return n / 3
 	}
 	return n

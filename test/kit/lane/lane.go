@@ -65,6 +65,10 @@ func From(t testing.TB, first Lane) {
 	}
 }
 
+// Thinned is true where a test does less because of the race detector, which takes several
+// times as long: in the lanes that everybody waits for. Lane all leaves nothing out.
+func Thinned() bool { return Raced && Current() < All }
+
 // RacedFrom is [From] for a test that looks for data races: without the race detector
 // it runs in every lane. It is for one whose calls another test, which has it in all of
 // them, makes too, and for one that computes by itself.

@@ -22,6 +22,9 @@ func TestLanes(t *testing.T) {
 			if got := Current(); got != tt.want {
 				t.Errorf("current lane %s, want %s", got, tt.want)
 			}
+			if got := Thinned(); got != (Raced && tt.want < All) {
+				t.Errorf("thinned: %v", got)
+			}
 			if got := Pick("test", "gate", "all"); got != tt.pick {
 				t.Errorf("picked %s, want %s", got, tt.pick)
 			}
