@@ -19,8 +19,8 @@ type program struct {
 type batch []program
 
 // lines groups programs for building: a line's batches are built one after the other,
-// and the lines side by side. Modules with the libraries of the same Kubernetes stand
-// in one line, where each finds compiled what the one before has: two go commands at a
+// and the lines side by side. What has the libraries of the same Kubernetes stands in one
+// line, where each batch finds compiled what the one before has: two go commands at a
 // time would compile it twice. Kubernetes goes first in it, its test binary last.
 func lines(programs []program) [][]batch {
 	batches := map[string]batch{}
@@ -29,9 +29,9 @@ func lines(programs []program) [][]batch {
 	}
 	var lines [][]batch
 	for _, line := range [][]string{
-		{"kubernetes", string(CoreDNS), string(MetricsServer), "kubernetes tests"},
+		{"kubernetes", string(CoreDNS), string(MetricsServer), string(Helm), "kubernetes tests"},
 		{
-			string(Etcd), string(Helm), string(Containerd17), string(Containerd2),
+			string(Etcd), string(Containerd17), string(Containerd2),
 			KubeAPIServer137.pinName(), KubeAPIServer135.pinName(), KubeAPIServer134.pinName(),
 		},
 	} {
@@ -48,10 +48,13 @@ func lines(programs []program) [][]batch {
 	return lines
 }
 
-// batch names the batch of a program.
+// batch names the batch of a program: those of one module have the same flags of the linker.
 func (p program) batch() string {
-	if p.test {
+	switch {
+	case p.test:
 		return p.tool.pinName() + " tests"
+	case p.tool == CoreDNS || p.tool == MetricsServer || p.tool == Helm:
+		return string(p.tool)
 	}
 	return p.tool.pinName()
 }

@@ -30,8 +30,8 @@ func TestLines(t *testing.T) {
 		"all": {all, []string{
 			"kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kubelet, kube-proxy, ginkgo, agnhost, " +
 				"nonewprivs; " +
-				"coredns; metrics-server; e2e.test",
-			"etcd; helm; containerd17, containerd17-shim-runc-v2, containerd17-ctr; containerd2, containerd2-shim-runc-v2, " +
+				"coredns; metrics-server; helm; e2e.test",
+			"etcd; containerd17, containerd17-shim-runc-v2, containerd17-ctr; containerd2, containerd2-shim-runc-v2, " +
 				"containerd2-ctr; " +
 				"kube-apiserver-1.37; kube-apiserver-1.35; kube-apiserver-1.34",
 		}},

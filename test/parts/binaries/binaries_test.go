@@ -96,7 +96,7 @@ func TestModuleFile(t *testing.T) {
 	up := upstream{Go: "1.26.0"}
 	up.Replace = append(up.Replace, struct{ Old, New struct{ Path string } }{})
 	up.Replace[0].Old.Path, up.Replace[0].New.Path = "k8s.io/api", "./staging/src/k8s.io/api"
-	mod, err := pin{KubeAPIServer, "v1.36.3"}.moduleFile(up)
+	mod, err := pin{tool: KubeAPIServer, version: "v1.36.3"}.moduleFile(up)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,14 +108,60 @@ func TestModuleFile(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", want, mod)
 		}
 	}
-	if _, err := (pin{KubeAPIServer, "main"}).moduleFile(up); err == nil {
+	if _, err := (pin{tool: KubeAPIServer, version: "main"}).moduleFile(up); err == nil {
 		t.Error("a version without staging modules was accepted")
 	}
-	mod, err = pin{KubeAPIServer134, "v1.34.4"}.moduleFile(up)
+	mod, err = pin{tool: KubeAPIServer134, version: "v1.34.4"}.moduleFile(up)
 	want := "module burstlet.test/kubernetes-1.34\n\ngo 1.26.0\n\ntool (\n\tk8s.io/kubernetes/cmd/kube-apiserver\n)\n\n" +
 		"require k8s.io/kubernetes v1.34.4\n\nreplace k8s.io/api => k8s.io/api v0.34.4\n"
 	if diff := cmp.Diff(want, string(mod)); err != nil || diff != "" {
 		t.Errorf("an API server of another version: %v, wanted -, got +:\n%s", err, diff)
+	}
+}
+
+// TestLibrariesOfKubernetes: what is built beside Kubernetes has its libraries, and Kubernetes
+// those that it has alone.
+func TestLibrariesOfKubernetes(t *testing.T) {
+	up := upstream{Go: "1.26.0", libraries: []required{
+		{"golang.org/x/net", "v0.49.0"}, {"k8s.io/kubernetes", "v1.36.3"}, {"k8s.io/api", "v0.36.3"},
+	}}
+	up.Replace = append(up.Replace, struct{ Old, New struct{ Path string } }{})
+	up.Replace[0].Old.Path, up.Replace[0].New.Path = "k8s.io/api", "./staging/src/k8s.io/api"
+	p := pin{tool: KubeAPIServer, version: "v1.36.3", beside: []pin{{tool: Helm, version: "v4.3.1"}}}
+	mod, err := p.moduleFile(up)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(mod), "\n)\n")
+	want := "\nrequire k8s.io/kubernetes v1.36.3\nrequire helm.sh/helm/v4 v4.3.1\n\n" +
+		"replace k8s.io/api => k8s.io/api v0.36.3\nreplace golang.org/x/net => golang.org/x/net v0.49.0\n"
+	if diff := cmp.Diff(want, rest); diff != "" || !strings.Contains(string(mod), "\thelm.sh/helm/v4/cmd/helm\n") {
+		t.Errorf("wanted -, got +:\n%s\nthe whole:\n%s", diff, mod)
+	}
+}
+
+// TestPinsOfKubernetes: who names one version of Kubernetes and what is built beside it
+// leaves the others as they are.
+func TestPinsOfKubernetes(t *testing.T) {
+	none, err := PinConfig{Etcd: "v3.6.8"}.kubernetes()
+	if len(none) > 0 || err != nil {
+		t.Errorf("pinned although none is named: %v, %v", none, err)
+	}
+	got, err := PinConfig{Helm: "v4.9.9"}.kubernetes()
+	if err != nil || len(got) != 1 {
+		t.Fatal(got, err)
+	}
+	for _, p := range append([]pin{got[0]}, got[0].beside...) {
+		want, err := p.tool.Version()
+		if p.tool == Helm {
+			want = "v4.9.9"
+		}
+		if err != nil || p.version != want {
+			t.Errorf("%s: %s, want %s, %v", p.tool, p.version, want, err)
+		}
+	}
+	if len(got[0].beside) != 3 {
+		t.Errorf("beside Kubernetes: %v", got[0].beside)
 	}
 }
 

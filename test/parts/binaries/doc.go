@@ -3,16 +3,21 @@
 //
 // What is built is fixed by the module files beside this one, which are
 // embedded: kubernetes.mod and kubernetes.sum, those of API servers of other versions
-// (kubernetes-1.34.mod, for example), and those of etcd, metrics-server,
-// Helm, CoreDNS, and containerd in two versions. They are ordinary go.mod and go.sum files under another name,
+// (kubernetes-1.34.mod, for example), and those of etcd and containerd in two versions.
+// They are ordinary go.mod and go.sum files under another name,
 // because a directory with a go.mod is a module of its own and could not be
 // embedded. A build writes them to a scratch directory and runs `go build` there,
 // so it works from any directory and nothing of it enters the project's own go.mod.
 // CoreDNS is put together from the plugins that a cluster needs, by a main package
 // that is embedded the same way.
 //
-// Programs of one module are built by one go command, so that what they share is
-// compiled once, and two modules are built side by side (batch.go).
+// metrics-server, CoreDNS and Helm are built from kubernetes.mod, too, with the libraries
+// of that Kubernetes in place of those that they require: they would compile most of them
+// once more each, for a library is compiled once only where all that it imports has the
+// same version. Kubernetes has exactly its own.
+//
+// Programs of one module are built by one go command, and two modules side by side
+// (batch.go).
 //
 // The parts: [Tool] names a program and knows its module and package; [Cache]
 // looks programs up and builds the missing ones; [Pin] writes the module files
@@ -33,12 +38,10 @@
 //
 // rewrites the module files: the staging modules that k8s.io/kubernetes
 // replaces by directories of its own tree are replaced by their published
-// versions (v1.36.4 -> v0.36.4), for metrics-server and CoreDNS too, and `go mod
-// tidy` does the rest. Take the etcd version that this Kubernetes release names in
+// versions (v1.36.4 -> v0.36.4), and `go mod tidy` does the rest. Take the etcd version that this Kubernetes release names in
 // its own go.mod, and the CoreDNS version that its kubeadm installs.
 //
-// A flag that is left out leaves that pin as it is; metrics-server and CoreDNS need
-// the version of Kubernetes beside their own.
+// A flag that is left out leaves that version as it is.
 //
 // To build one more program, add a constant to tool.go and run pin again with
 // the present versions.

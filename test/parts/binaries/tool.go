@@ -110,7 +110,7 @@ func (t Tool) pinName() string {
 		return "kubernetes-" + minor
 	}
 	switch t.module() {
-	case kubernetesModule:
+	case kubernetesModule, coreDNSModule, metricsServerModule, helmModule:
 		return "kubernetes"
 	case containerd17Module:
 		return string(Containerd17)
@@ -196,7 +196,7 @@ func (t Tool) mainSource() ([]byte, error) {
 	if t != CoreDNS {
 		return nil, nil
 	}
-	return pins.ReadFile(t.pinName() + ".go.txt")
+	return pins.ReadFile(string(t) + ".go.txt")
 }
 
 // isTest says that the package is one of tests, and its program the binary of
