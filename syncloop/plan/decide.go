@@ -275,7 +275,7 @@ func (v view) launch(p *Plan) bool {
 		return false
 	}
 	launch := Launch{Spec: backend.LaunchSpec{Pod: v.Pod, Attempt: v.nextAttempt(), RuntimeHandler: handler}}
-	if v.mayAppear(p, launch.Spec.Attempt) || !v.tried(&launch) {
+	if v.mayAppear(p, launch.Spec.Attempt) || v.startMayLand(p) || !v.tried(&launch) {
 		return false
 	}
 	if v.PodUnit() {
@@ -322,6 +322,22 @@ func (v view) mayAppear(p *Plan, attempt int) bool {
 		}
 	}
 	return false
+}
+
+// startMayLand is true while the remote, which forgot the pod, may yet make a container whose
+// start got no reply. The next sandbox has the number of the one that the start was for: an
+// app container would run in it that no init container came before.
+func (v view) startMayLand(p *Plan) (may bool) {
+	if v.PodUnit() || v.newest != nil {
+		return false
+	}
+	for _, at := range v.Memory.LostStarts {
+		if settled := at.Add(v.Settle); v.Now.Before(settled) {
+			p.Wake(settled)
+			may = true
+		}
+	}
+	return may
 }
 
 // runtimeHandler is that of the pod's RuntimeClass; false while it is not known.

@@ -267,6 +267,21 @@ func TestContainerUnit(t *testing.T) {
 			want: []string{"launch attempt 0", "start container a attempt 3"}, phase: "Running",
 		},
 		{
+			name: "vanished with a start on its way: that could land in a sandbox of the same number",
+			in:   input(aPod(inits("i"), running(0), initDone), 9), mem: func(m *Memory) { m.LostStarts["a"] = at(8) },
+			phase: "Running", wake: 13,
+		},
+		{
+			name: "vanished, and the start has settled: its init containers run again",
+			in:   input(aPod(inits("i"), running(0), initDone), 14), mem: func(m *Memory) { m.LostStarts["a"] = at(8) },
+			want: []string{"launch attempt 0", "start container i attempt 1"}, phase: "Running",
+		},
+		{
+			name: "the sandbox is dead and a start is on its way: that cannot land in the next",
+			in:   input(aPod(), 9, attempt(0, false)), mem: func(m *Memory) { m.LostStarts["a"] = at(8) },
+			want: []string{"launch attempt 1", "start container a attempt 0"}, phase: "Pending",
+		},
+		{
 			name: "vanished from the remote, Never: failed, not run twice",
 			in:   input(aPod(never, running(0)), 9), phase: "Failed",
 		},

@@ -118,11 +118,13 @@ func (m *Memory) Adopt(in *Input, started time.Time) {
 // ended has none.
 func (m *Memory) adoptLost(v view, started time.Time, ended bool) {
 	sandbox := v.sandbox()
-	if sandbox == nil {
+	switch {
+	case sandbox == nil:
 		put(&m.Lost, v.nextAttempt(), started)
-		return
-	}
-	if !v.Once && started.Sub(sandbox.CreatedAt) < v.Settle {
+		if v.newest != nil || !v.everRan() {
+			return // no start can land in what is launched next
+		}
+	case !v.Once && started.Sub(sandbox.CreatedAt) < v.Settle:
 		put(&m.Lost, sandbox.Attempt, started) // a twin of its launch may be on its way still
 	}
 	if v.PodUnit() || ended {

@@ -67,6 +67,28 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
+// TestAdoptStarts reads as whether a start of an earlier life may be under way.
+func TestAdoptStarts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		in   Input
+		want bool
+	}{
+		"a live sandbox, and its container does not run":    {input(aPod(), 10, attempt(0, true)), true},
+		"a live sandbox, and its container runs":            {input(aPod(), 10, attempt(0, true, runs("a", 0, 5))), false},
+		"nothing was ever seen of it":                       {input(aPod(), 10), false},
+		"it ran and has vanished, its sandbox's number too": {input(aPod(running(0)), 10), true},
+		"it ran, and its sandbox is dead":                   {input(aPod(running(0)), 10, attempt(0, false)), false},
+		"completed":                                         {input(aPod(completed), 10), false},
+		"a task that has vanished":                          {task(input(aPod(running(0)), 10)), false},
+	} {
+		m := newMemory(tt.in.Memory.Status)
+		m.Adopt(&tt.in, at(8))
+		if lost, ok := m.LostStarts["a"]; ok != tt.want || ok && !lost.Equal(at(8)) {
+			t.Errorf("%s: lost %v at %v, want %v", name, ok, lost, tt.want)
+		}
+	}
+}
+
 func once(in Input) Input { in.Once = true; return in }
 
 func settles(in Input, settle time.Duration) Input {
