@@ -159,6 +159,16 @@ func (w *worker) resizeDone(ctx context.Context, in *plan.Input) {
 	log.G(ctx).WithField("generation", generation).Info("resize is done")
 	w.loop.cfg.event(in.Pod, corev1.EventTypeNormal, plan.ReasonResizeCompleted,
 		"Pod resize completed: "+plan.ResizeSummary(in.Pod, generation, ""))
-	w.loop.admitted.Settle(in.Pod)
+	w.settleResize(in.Pod)
 	w.loop.retryResizes(triggerPodResized)
+}
+
+// settleResize gives back what a pod no longer has, unless it was granted something else
+// meanwhile: the room found for that holds until it has it.
+func (w *worker) settleResize(pod *corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.realloc == nil || w.realloc.granted == nil {
+		w.loop.admitted.Settle(pod)
+	}
 }
