@@ -267,14 +267,11 @@ func TestResizeHoldsRoom(t *testing.T) {
 // TestResizeGrantedWhileAnotherEnds: what a pod was granted while it was still giving room
 // back nobody else gets.
 func TestResizeGrantedWhileAnotherEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAPI(t)
-		a.remote = sim.New(sim.Config{Record: true})
+	inContainers(t, func(a *api) {
+		a.stop()
 		script := &fault.Script{}
 		script.Add(fault.ResizeResize, 1, fault.Fault{ReplyDelay: 10 * time.Second})
 		a.start(fault.Wrap(a.remote.Backend(), script))
-		defer func() { a.stop() }()
-		time.Sleep(time.Second)
 		a.sleeper("p", asks("600", "64Mi"))
 		a.sleeper("q", asks("100", "64Mi"))
 		a.resize("p", "100", "64Mi")
@@ -287,7 +284,6 @@ func TestResizeGrantedWhileAnotherEnds(t *testing.T) {
 		if c := resizeCondition(a.get("q"), corev1.PodResizePending); c == nil || c.Reason != "Deferred" {
 			t.Errorf("q beside p, which has 600: %+v", c)
 		}
-		a.audit()
 	})
 }
 

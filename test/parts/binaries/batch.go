@@ -53,7 +53,7 @@ func (p program) batch() string {
 	switch {
 	case p.test:
 		return p.tool.pinName() + " tests"
-	case p.tool == CoreDNS || p.tool == MetricsServer || p.tool == Helm:
+	case p.tool.module() != kubernetesModule && p.tool.pinName() == KubeAPIServer.pinName():
 		return string(p.tool)
 	}
 	return p.tool.pinName()

@@ -4,9 +4,8 @@
 // What is built is fixed by the module files beside this one, which are
 // embedded: kubernetes.mod and kubernetes.sum, those of API servers of other versions
 // (kubernetes-1.34.mod, for example), and those of etcd and containerd in two versions.
-// They are ordinary go.mod and go.sum files under another name,
-// because a directory with a go.mod is a module of its own and could not be
-// embedded. A build writes them to a scratch directory and runs `go build` there,
+// They are ordinary go.mod and go.sum files under another name, because a directory
+// with a go.mod is a module of its own and could not be embedded. A build writes them to a scratch directory and runs `go build` there,
 // so it works from any directory and nothing of it enters the project's own go.mod.
 // CoreDNS is put together from the plugins that a cluster needs, by a main package
 // that is embedded the same way.
@@ -38,8 +37,9 @@
 //
 // rewrites the module files: the staging modules that k8s.io/kubernetes
 // replaces by directories of its own tree are replaced by their published
-// versions (v1.36.4 -> v0.36.4), and `go mod tidy` does the rest. Take the etcd version that this Kubernetes release names in
-// its own go.mod, and the CoreDNS version that its kubeadm installs.
+// versions (v1.36.4 -> v0.36.4), and `go mod tidy` does the rest. Take the etcd version
+// that this Kubernetes release names in its own go.mod, and the CoreDNS version that
+// its kubeadm installs.
 //
 // A flag that is left out leaves that version as it is.
 //

@@ -136,8 +136,10 @@ func (p pin) resolve(ctx context.Context, dir string, log io.Writer, up upstream
 	if err != nil {
 		return err
 	}
-	var main []byte
-	packages := []string{}
+	var (
+		main     []byte
+		packages []string
+	)
 	for _, t := range p.tools() {
 		packages = append(packages, t.pkg())
 		source, err := t.mainSource()
